@@ -1,0 +1,240 @@
+// Drives that vanish and come back, groups that lose too much, and spares by state.
+#include <gtest/gtest.h>
+
+#include "control/control_test_support.h"
+
+namespace warpraid::control {
+namespace {
+
+using format::MemberState;
+using geometry::Level;
+
+TEST(Return, ADriveThatWasAwayCatchesUpOnlyWhatItMissed) {
+    World world;
+    world.add_drives(4);
+    world.make_group(Level::kRaid5, 4);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.write_pattern(kMiB, 40 * kMiB, 1).ok());
+    ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+    world.provider.drive("d1").gone = true;
+    ASSERT_TRUE(world.write_pattern(16 * kMiB, 2 * kMiB, 2).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
+    EXPECT_EQ(world.group().members[1].state, MemberState::kMissing);
+    EXPECT_EQ(world.group().members[1].serial, "d1");
+    const std::uint64_t before = world.group().counters.member_bytes_written;
+    world.provider.drive("d1").gone = false;
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_LE(world.group().counters.member_bytes_written - before, 16 * kMiB);
+    EXPECT_TRUE(world.has_event("member-returned"));
+    EXPECT_EQ(world.count_mismatches(), 0u);
+    // The returned drive carries its part alone.
+    world.provider.drive("d3").gone = true;
+    EXPECT_TRUE(world.holds_pattern(kMiB, 15 * kMiB, 1));
+    EXPECT_TRUE(world.holds_pattern(16 * kMiB, 2 * kMiB, 2));
+}
+
+TEST(Return, ADriveThatWasAwayOverRestartsCatchesUp) {
+    World world;
+    world.add_drives(3);
+    world.make_group(Level::kRaid1, 3);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    world.provider.drive("d2").gone = true;
+    ASSERT_TRUE(world.write_pattern(8 * kMiB, 2 * kMiB, 5).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
+    world.stop();
+    world.start();
+    ASSERT_TRUE(world.write_pattern(20 * kMiB, 2 * kMiB, 6).ok());
+    world.crash_and_start();
+    world.provider.drive("d2").gone = false;
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.count_mismatches(), 0u);
+    world.provider.drive("d0").gone = true;
+    world.provider.drive("d1").gone = true;
+    EXPECT_TRUE(world.holds_pattern(8 * kMiB, 2 * kMiB, 5));
+    EXPECT_TRUE(world.holds_pattern(20 * kMiB, 2 * kMiB, 6));
+}
+
+TEST(Return, ADriveThatShrankAndGrewBackIsRebuiltAsAWhole) {
+    World world;
+    world.add_drives(2);
+    world.make_group(Level::kRaid1, 2);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.write_pattern(kMiB, 40 * kMiB, 1).ok());
+    ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+    TestDrive& drive = world.provider.drive("d1");
+    drive.shrunk = true;
+    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
+    const std::uint64_t before = world.group().counters.member_bytes_written;
+    drive.shrunk = false;
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_GE(world.group().counters.member_bytes_written - before, 40 * kMiB);
+}
+
+TEST(Return, ARebuildTargetThatVanishedIsRebuiltAsAWhole) {
+    World world;
+    world.options.absent_grace_ns = 3600 * kNanosecondsPerSecond;
+    world.stop();
+    world.start();
+    world.add_drives(5);
+    world.make_group(Level::kRaid5, 4);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.write_pattern(kMiB, 60 * kMiB, 1).ok());
+    EditGroup edit;
+    edit.group = "g";
+    edit.rebuild_bytes_per_second_max = 4 * kMiB;
+    ASSERT_TRUE(world.service().edit_group(edit).ok());
+    ASSERT_TRUE(world.service().replace_drive({"d2", "d4", false}).ok());
+    ASSERT_TRUE(world.wait_for([&] { return world.group().task.has_value(); }));
+    world.provider.drive("d4").gone = true;
+    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
+    world.provider.drive("d4").gone = false;
+    edit.rebuild_bytes_per_second_max = 0;
+    ASSERT_TRUE(world.service().edit_group(edit).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.group().members[2].serial, "d4");
+    EXPECT_EQ(world.count_mismatches(), 0u);
+    world.provider.drive("d0").gone = true;
+    EXPECT_TRUE(world.holds_pattern(kMiB, 60 * kMiB, 1));
+}
+
+TEST(Return, AGroupThatLostTooMuchFailsAndStartsWhenTheLastLostDriveIsBack) {
+    World world;
+    world.add_drives(5);
+    world.make_group(Level::kRaid5, 4);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 1).ok());
+    world.provider.drive("d0").gone = true;
+    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
+    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 2).ok());
+    world.provider.drive("d1").gone = true;
+    EXPECT_FALSE(world.write_pattern(kMiB, 8 * kMiB, 3).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kFailed));
+    EXPECT_FALSE(world.group().reason.empty());
+    EXPECT_EQ(world.service().health().level, 2);
+
+    // Neither a blank drive nor the one that was lost first can help.
+    const auto replaced = world.service().replace_drive({"d1", "d4", true});
+    ASSERT_FALSE(replaced.ok());
+    EXPECT_EQ(replaced.error().code, ErrorCode::kGroupFailed);
+    world.provider.drive("d0").gone = false;
+    ASSERT_TRUE(world.service().assemble({}).ok());
+    EXPECT_EQ(world.group().state, GroupState::kFailed);
+    EXPECT_FALSE(world.holds_pattern(kMiB, kMiB, 2));
+
+    world.provider.drive("d1").gone = false;
+    AssembleOptions force;  // stripes were being written when the redundancy was gone
+    force.force = true;
+    ASSERT_TRUE(world.service().assemble(force).ok());
+    ASSERT_TRUE(world.wait_for([&] { return world.group().state != GroupState::kFailed; }));
+    EXPECT_TRUE(world.holds_pattern(2 * kMiB, 7 * kMiB, 2));
+}
+
+TEST(Return, HalfAMirrorAloneNeedsForce) {
+    World world;
+    world.add_drives(2);
+    world.make_group(Level::kRaid1, 2);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 1).ok());
+    world.stop();
+    world.provider.drive("d0").gone = true;
+    world.start();
+    EXPECT_EQ(world.group().state, GroupState::kOffline);
+    EXPECT_EQ(world.group().reason_code, "quorum-lost");
+    // It starts by itself when the other half turns up.
+    world.provider.drive("d0").gone = false;
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_TRUE(world.holds_pattern(kMiB, 8 * kMiB, 1));
+    // Its members are no copies of what the scan had found of them just before.
+    EXPECT_FALSE(world.has_event("member-not-returned"));
+}
+
+TEST(Return, TwoHistoriesAreNeverMerged) {
+    World world;
+    world.add_drives(2);
+    world.make_group(Level::kRaid1, 2);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    AssembleOptions force;
+    force.force = true;
+    world.provider.drive("d0").gone = true;
+    ASSERT_TRUE(world.write_pattern(kMiB, kMiB, 1).ok());
+    world.stop();
+    world.provider.drive("d0").gone = false;
+    world.provider.drive("d1").gone = true;
+    world.start();
+    EXPECT_EQ(world.group().state, GroupState::kOffline);
+    ASSERT_TRUE(world.service().assemble(force).ok());
+    ASSERT_TRUE(world.write_pattern(kMiB, kMiB, 2).ok());
+    world.stop();
+    world.provider.drive("d1").gone = false;
+    world.start();
+    EXPECT_EQ(world.group().state, GroupState::kOffline);
+    EXPECT_EQ(world.group().reason_code, "split-brain");
+    force.preferred_drive = "d0";
+    ASSERT_TRUE(world.service().assemble(force).ok());
+    EXPECT_TRUE(world.holds_pattern(kMiB, kMiB, 2));
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.count_mismatches(), 0u);
+}
+
+TEST(Spares, DedicatedBeforeGlobalAndTheSmallestThatFits) {
+    World world;
+    world.add_drives(4);
+    world.provider.add("big", 120 * kMiB);
+    world.provider.add("small", 90 * kMiB);
+    world.provider.add("own", 130 * kMiB);
+    world.provider.add("tiny", 66 * kMiB);
+    world.make_group(Level::kRaid6, 4);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(
+        world.service().create_spare({{"/ram/big", "/ram/small", "/ram/tiny"}, "", false}).ok());
+    ASSERT_TRUE(world.service().create_spare({{"/ram/own"}, "g", false}).ok());
+    const auto refused = world.service().create_spare({{"/ram/own"}, "", true});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kInUse);
+    world.stop();
+    world.start();
+    ASSERT_EQ(world.service().spares().size(), 4u);
+
+    ASSERT_TRUE(world.service().fail_drive({"d0", std::nullopt}).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.group().members[0].serial, "own");
+    world.provider.drive("d1").gone = true;
+    ASSERT_TRUE(world.wait_for([&] { return world.group().members[1].serial == "small"; }));
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.service().spares().size(), 2u);
+    EXPECT_EQ(world.count_mismatches(), 0u);
+}
+
+TEST(Spares, ActWhenTheGroupIsFoundDegraded) {
+    World world;
+    world.add_drives(5);
+    world.make_group(Level::kRaid5, 4);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 1).ok());
+    ASSERT_TRUE(world.service().create_spare({{"d4"}, "", false}).ok());
+    world.stop();
+    world.provider.drive("d2").gone = true;
+    world.start();
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.group().members[2].serial, "d4");
+    EXPECT_TRUE(world.holds_pattern(kMiB, 8 * kMiB, 1));
+}
+
+TEST(Spares, OneThatFailsAsTargetIsNotTriedAgain) {
+    World world;
+    world.add_drives(6);
+    world.make_group(Level::kRaid5, 4);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 1).ok());
+    ASSERT_TRUE(world.service().create_spare({{"d4"}, "g", false}).ok());
+    ASSERT_TRUE(world.service().create_spare({{"d5"}, "", false}).ok());
+    world.provider.drive("d4").fail_writes = true;
+    ASSERT_TRUE(world.service().fail_drive({"d2", std::nullopt}).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.group().members[2].serial, "d5");
+    EXPECT_EQ(world.count_mismatches(), 0u);
+    EXPECT_TRUE(world.holds_pattern(kMiB, 8 * kMiB, 1));
+}
+
+}  // namespace
+}  // namespace warpraid::control

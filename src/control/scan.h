@@ -1,0 +1,38 @@
+// Looking at drives without changing a byte of them: identity, superblock, foreign signatures.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/drive.h"
+#include "meta/assembly.h"
+
+namespace warpraid::control {
+
+/// One drive as a scan saw it.
+struct ScanEntry {
+    meta::FoundDrive drive;
+    /// What lies on it that is not ours ("ext4 file system"), or why it cannot be used.
+    std::string finding;
+    bool has_signature = false;
+};
+
+/// The same for every path of one drive, and different for different drives.
+std::string identity_key(const io::DriveIdentity& identity);
+std::string identity_key(const std::string& wwid, const std::string& serial,
+                         const std::string& path);
+
+/// "serial (path)", for messages.
+std::string drive_text(const io::DriveIdentity& identity);
+
+/// What is on an opened drive.
+ScanEntry look_at(io::BlockingDrive& drive);
+
+/// Looks at each drive once, whatever aliases its path has. Those in `held` are in use here and
+/// reported with identity and limits only: their owner knows better. Paths that cannot be opened
+/// are left out.
+std::vector<ScanEntry> scan(io::DriveProvider& provider, std::span<const std::string> paths,
+                            std::span<io::BlockingDrive* const> held);
+
+}  // namespace warpraid::control

@@ -1,0 +1,122 @@
+// Drives that turn up: spares of earlier times, and members that were away.
+#include "control/service_impl.h"
+
+namespace warpraid::control {
+
+namespace {
+
+constexpr std::uint64_t kLookNs = 2 * kNanosecondsPerSecond;
+constexpr std::uint64_t kIdleScanNs = 30 * kNanosecondsPerSecond;
+
+bool belongs_to(const meta::FoundDrive& drive, const Uuid& group) {
+    if (!drive.superblock) return false;
+    const auto* record = std::get_if<format::GroupRecord>(&drive.superblock->content);
+    return record != nullptr && record->uuid == group;
+}
+
+}  // namespace
+
+void ServiceImpl::adopt_spares(std::span<const ScanEntry> entries) {
+    for (const ScanEntry& entry : entries) {
+        if (!entry.drive.superblock) continue;
+        const auto* record = std::get_if<format::SpareRecord>(&entry.drive.superblock->content);
+        if (record == nullptr) continue;
+        auto drive = provider_.open(entry.drive.identity.path, io::OpenMode::kExclusive);
+        if (!drive.ok()) {
+            if (said_.insert(drive.error().message).second) {
+                report(Severity::kWarning, "spare-unusable", drive.error().message, {},
+                       entry.drive.identity.serial);
+            }
+            continue;
+        }
+        const auto added = registry_.add(entry.drive.identity, entry.drive.limits);
+        if (added.ok()) spares_.push_back({*record, std::move(drive).value()});
+    }
+}
+
+void ServiceImpl::take_back_members(std::span<const ScanEntry> entries) {
+    for (const auto& running : running_) {
+        if (!running->group->failed()) take_back(*running, entries);
+    }
+}
+
+// Assembly knows which drives may return: it is asked with the live members as they are now and the
+// drives that were found.
+void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries) {
+    Group& group = *running.group;
+    const format::GroupRecord record = group.record();
+    std::vector<meta::FoundDrive> found;
+    for (const ScanEntry& entry : entries) {
+        // What was scanned before the group started, or took the drive, is the same drive once
+        // more.
+        const bool is_used = !check_not_held(entry.drive.identity).ok();
+        if (!is_used && belongs_to(entry.drive, record.uuid)) found.push_back(entry.drive);
+    }
+    if (found.empty()) return;
+    for (std::uint32_t index = 0; index < record.members.size(); ++index) {
+        const Slot slot(static_cast<std::uint8_t>(index));
+        if (!group.is_live(slot)) continue;
+        meta::FoundDrive live;
+        live.identity = group.drive(slot)->identity();
+        live.limits = group.drive(slot)->limits();
+        live.superblock = format::Superblock{record.members[index].drive, 0, record, slot};
+        found.push_back(std::move(live));
+    }
+    meta::AssemblyOptions options;
+    options.force = true;
+    options.now_ns = clock_.wall_ns();
+    for (const meta::Candidate& candidate : meta::assemble(found, options)) {
+        if (candidate.group != record.uuid) continue;
+        if (!candidate.assembly) {
+            if (candidate.problem && said_.insert(candidate.problem->message).second) {
+                report(Severity::kWarning, "member-not-returned", candidate.problem->message,
+                       running.name);
+            }
+            continue;
+        }
+        const auto return_all = [&](const std::vector<Slot>& slots, bool by_bitmap) {
+            for (const Slot slot : slots) {
+                const format::Member& member = group.record().members[slot.get()];
+                const std::optional<std::size_t> index = candidate.assembly->drives[slot.get()];
+                if (member.state != format::MemberState::kMissing || !index) continue;
+                auto drive = provider_.open(found[*index].identity.path, io::OpenMode::kExclusive);
+                Status status = drive.ok() ? group.take_back(slot, std::move(drive).value(),
+                                                             by_bitmap && member.by_bitmap)
+                                           : Status(drive.error());
+                if (status.ok() || !said_.insert(status.error().message).second) continue;
+                report(Severity::kWarning, "member-not-returned", status.error().message,
+                       running.name, member.serial);
+            }
+        };
+        return_all(candidate.assembly->returning, true);
+        return_all(candidate.assembly->outdated, false);
+    }
+}
+
+bool ServiceImpl::is_drive_wanted() const {
+    if (!offline_.empty() || !undo_.groups_in(UndoState::kRestoring).empty()) return true;
+    for (const auto& running : running_) {
+        if (running->group->failed_by_absence()) return true;
+        for (const format::Member& member : running->group->record().members) {
+            if (member.state == format::MemberState::kMissing) return true;
+        }
+    }
+    return false;
+}
+
+void ServiceImpl::look_for_drives() {
+    for (const auto& running : running_) running->group->probe_members();
+    const std::uint64_t now_ns = clock_.monotonic_ns();
+    next_look_ns_ = now_ns + kLookNs;
+    if (!is_drive_wanted() && now_ns < next_scan_ns_) return;
+    next_scan_ns_ = now_ns + kIdleScanNs;
+    std::vector<ScanEntry> entries = scan_all();
+    if (finish_undos(entries)) entries = scan_all();
+    adopt_spares(entries);
+    const std::size_t groups_before = running_.size();
+    assemble_found(entries, AssembleOptions{}, true);
+    if (running_.size() != groups_before) try_to_save_state();
+    take_back_members(entries);
+}
+
+}  // namespace warpraid::control

@@ -1,0 +1,95 @@
+// The write-intent bitmap of one group: which regions may hold stripes whose members disagree. A
+// region's bit is durable on every live member before the first data write to it is issued, and is
+// cleared lazily: only after the region was idle for a while and the members were flushed.
+//
+// Rules it keeps. (1) begin_write() returns true only when the bits of all its regions are durable.
+// (2) A bit is never cleared while a write to its region is in flight, while clearing is held (a
+// member is missing: the bits record what it missed), or while the region awaits resync. (3) A bit
+// is never cleared on one member before all members' data of that region was flushed. (4) A member
+// that fails a bitmap write is reported to the listener; waiting writes go on once set_members()
+// has been called without it.
+//
+// With no member at all (a failed group) there is nothing to keep: every write may go on.
+// Belongs to one shard; the heap is used at construction and at membership changes only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/intrusive_list.h"
+#include "base/limits.h"
+#include "base/units.h"
+#include "base/uuid.h"
+#include "io/drive.h"
+#include "io/reactor.h"
+
+namespace warpraid::intent {
+
+/// A write that waits for its regions' bits.
+struct Waiter : FifoLink<Waiter> {
+    Region first;
+    Region last;
+    /// Called in the reactor's completion phase or from set_members(), once the bits are durable.
+    void (*ready)(Waiter&) = nullptr;
+    void* owner = nullptr;
+};
+
+/// Told about members whose bitmap could not be written or flushed. Same shard.
+class Listener {
+  public:
+    virtual ~Listener() = default;
+    virtual void bitmap_write_failed(Slot slot, int error) = 0;
+};
+
+struct Target {
+    Slot slot;
+    io::Drive* drive = nullptr;
+};
+
+struct Options {
+    Uuid group;
+    std::uint32_t regions = 0;
+    std::uint64_t idle_ns_before_clear = 5'000'000'000;
+};
+
+class Bitmap final : public io::Poller {
+  public:
+    /// `dirty` (regions bits, LSB first; may be shorter) is what assembly found. Those regions stay
+    /// set until clear_after_resync().
+    Bitmap(const Options& options, std::span<const std::uint64_t> dirty, io::Reactor& reactor,
+           Listener& listener);
+    ~Bitmap() override;
+
+    /// The live members; called at start and at each membership change. Writes all dirty pages to
+    /// newcomers. Commands to drives no longer named are ignored when they complete.
+    void set_members(std::span<const Target> members);
+    /// While held no bit is cleared.
+    void hold_clearing(bool hold);
+
+    /// Registers a write to regions first..last. True: go on now. False: `waiter` was queued.
+    bool begin_write(Waiter& waiter);
+    /// The write is over (once per begin_write, whatever came of it).
+    void end_write(Region first, Region last);
+
+    bool is_dirty(Region region) const;
+    std::uint32_t dirty_count() const;
+    /// Copy of all bits, for resync and recovery plans.
+    std::vector<std::uint64_t> snapshot() const;
+    /// Regions found dirty at start whose resync is still to be done keep their bit until this.
+    void clear_after_resync(Region region);
+    /// For an orderly stop: clears what may be cleared without waiting for it to age. Over when
+    /// idle().
+    void clear_idle_now();
+
+    /// No command in flight, no waiter and no clearing under way: safe to destroy.
+    bool idle() const;
+    bool poll(std::uint64_t now_ns) override;
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace warpraid::intent

@@ -1,0 +1,63 @@
+"""What the drives of a test are: sparse files, or loop devices over such files."""
+
+from harness import Skip, need_programs, need_root
+
+
+class Files:
+    """Drives that are files: their groups have blocks of 512 bytes unless told otherwise."""
+
+    sector = 512
+
+    def __init__(self, case):
+        self.case = case
+        self.number = 0
+
+    def make(self, size):
+        self.number += 1
+        return self.case.file(f"made-{self.number}.img", size)
+
+    def several(self, count, size):
+        return [self.make(size) for _ in range(count)]
+
+    def discard(self, path):
+        """Gives back the space of a drive that no daemon holds."""
+        path.unlink()
+
+
+class Loops:
+    """Loop devices over files of the test, taken down at its end."""
+
+    def __init__(self, case, sector=512):
+        need_root()
+        need_programs("losetup")
+        self.case = case
+        self.sector = sector
+        self.number = 0
+
+    def make(self, size, sector=None, read_only=False):
+        self.number += 1
+        backing = self.case.file(f"loop-{self.number}.raw", size)
+        return self.attach(backing, sector, ["--read-only"] if read_only else [])
+
+    def several(self, count, size, sector=None):
+        return [self.make(size, sector) for _ in range(count)]
+
+    def attach(self, backing, sector=None, options=()):
+        done = self.case.run(["losetup", "--find", "--show",
+                              f"--sector-size={sector or self.sector}", *options, backing],
+                             status=None)
+        if done.returncode != 0:
+            raise Skip(f"no loop devices: {done.stderr.strip()}")
+        device = done.stdout.strip()
+        self.case.cleanup(lambda: self.detach(device, status=None))
+        return device
+
+    def detach(self, device, status=0):
+        self.case.run(["losetup", "--detach", device], status=status)
+
+    def backing(self, device):
+        return self.case.run(["losetup", "--noheadings", "--output=BACK-FILE",
+                              device]).stdout.strip()
+
+    def discard(self, device):
+        """The device goes at the end of the test."""
