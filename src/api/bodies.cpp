@@ -97,6 +97,7 @@ Json to_json(const control::GroupInfo& group) {
                 {"name", group.name},
                 {"state", name_of(group.state)},
                 {"held", group.held},
+                {"undoable", group.undoable},
                 {"reason", group.reason},
                 {"reason_code", group.reason_code},
                 {"shape", to_json(group.shape)},

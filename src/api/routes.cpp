@@ -262,6 +262,11 @@ Body post_undo(Call& call) {
     return done(call.service.undo_group(call.pieces[0]));
 }
 
+Body delete_undo(Call& call) {
+    WARPRAID_TRY(parse_nothing(call.body));
+    return done(call.service.abandon_undo(call.pieces[0]));
+}
+
 Body post_assemble(Call& call) {
     WARPRAID_TRY_ASSIGN(const control::AssembleOptions options, parse_assemble(call.body));
     WARPRAID_TRY_ASSIGN(const auto outcomes, call.service.assemble(options));
@@ -348,6 +353,7 @@ const std::vector<Route>& routes() {
         {"POST", {"drives", "*", "reset-identity"}, post_reset_identity},
         {"POST", {"groups", "*", "verify"}, post_verify},
         {"POST", {"groups", "*", "undo"}, post_undo},
+        {"DELETE", {"groups", "*", "undo"}, delete_undo},
         {"POST", {"assemble"}, post_assemble},
         {"PATCH", {"groups", "*"}, patch_group},
         {"PATCH", {"volumes", "*", "*"}, patch_volume},

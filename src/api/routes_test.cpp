@@ -107,6 +107,7 @@ TEST_F(Routes, every_command_reaches_the_service) {
         {"POST", "groups/data/verify", "", "verify_group group=data"},
         {"DELETE", "groups/data/verify", "", "stop_verify group=data"},
         {"POST", "groups/data/undo", "", "undo_group group=data"},
+        {"DELETE", "groups/data/undo", "", "abandon_undo group=data"},
         {"POST", "assemble", "", "assemble group= force=false destroyed=false preferred="},
         {"POST", "assemble", R"({"group":"g","force":true,"destroyed":true,"preferred_drive":"2"})",
          "assemble group=g force=true destroyed=true preferred=2"},

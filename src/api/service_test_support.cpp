@@ -246,6 +246,10 @@ Status FakeService::undo_group(const std::string& group) {
     return note("undo_group" + field("group", group));
 }
 
+Status FakeService::abandon_undo(const std::string& group) {
+    return note("abandon_undo" + field("group", group));
+}
+
 Status FakeService::verify_group(const std::string& group) {
     return note("verify_group" + field("group", group));
 }

@@ -62,6 +62,7 @@ class FakeService final : public control::Service {
                                                 bool read_only) override;
     Status unexport_volume(const std::string& group, const std::string& volume) override;
     Status undo_group(const std::string& group) override;
+    Status abandon_undo(const std::string& group) override;
     Status verify_group(const std::string& group) override;
     Status stop_verify(const std::string& group) override;
     Result<std::vector<control::AssembleOutcome>> assemble(

@@ -326,8 +326,13 @@ void Grammar::add_members() {
         ->type_name("");
     flag(replace, "--force", options_.force, "Overwrite what is found on the new drive");
 
-    group(noun(verb("undo", "Take a create that was forced back"), "group", Command::kUndo,
-               "Give a group up that has no volume yet, and its drives what they held before"));
+    CLI::App* undo =
+        noun(verb("undo", "Take a create that was forced back"), "group", Command::kUndo,
+             "Give a group up that has no volume yet, and its drives what they held before");
+    group(undo);
+    undo->add_flag_callback(
+        "--abandon", [this] { options_.clear = true; },
+        "Leave the drives of one that does not run as they are, and forget what they held");
 
     CLI::App* verify = noun(verb("verify", "Compare parity and copies with the data"), "group",
                             Command::kVerify, "Read every stripe of a group; changes nothing");

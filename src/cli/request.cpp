@@ -183,8 +183,14 @@ Result<Request> delete_group(const Options& options) {
 }
 
 Result<Request> undo(const Options& options) {
+    const std::string target = under("groups", options.group) + "/undo";
+    if (options.clear) {
+        return asking(send("DELETE", target, {}), true,
+                      "What the drives of group " + options.group +
+                          " held before is given up, and they stay as they are.");
+    }
     return asking(
-        send("POST", under("groups", options.group) + "/undo", {}), true,
+        send("POST", target, {}), true,
         "Group " + options.group + " is given up, and its drives get back what they held before.");
 }
 

@@ -92,7 +92,8 @@ std::string done_text(const Options& options) {
             return "group " + options.group + " is deleted\n";
         case Command::kUndo:
             return "group " + options.group +
-                   " is given up; its drives hold again what they held before\n";
+                   (options.clear ? ": what its drives held before is kept no longer\n"
+                                  : " is given up; its drives hold again what they held before\n");
         case Command::kDeleteVolume:
             return "volume " + options.volume + " is deleted\n";
         case Command::kDeleteSpare:
@@ -167,9 +168,11 @@ std::string view_group(const Json& group) {
                         line("uuid", text(group, "uuid")) + line("state", text(group, "state"));
     const std::string reason = text(group, "reason");
     if (!reason.empty()) shown += line("reason", reason + " [" + text(group, "reason_code") + "]");
-    if (at(group, "held") == true) {
+    if (at(group, "undoable") == true) {
         shown += line("undo", "possible until the first volume is made: `warpraid undo group " +
                                   text(group, "name") + "`");
+    } else if (at(group, "held") == true) {
+        shown += line("undo", "not here: nothing is kept of what its drives held before");
     }
     std::string level = text(shape, "level") + " of " + number_text(shape, "members") + " drives";
     if (text(shape, "level") == "raid10") level += ", " + number_text(shape, "copies") + " copies";

@@ -22,7 +22,7 @@ class TestBlockingDrive final : public io::BlockingDrive {
   public:
     TestBlockingDrive(std::shared_ptr<TestDrive> drive, const std::string& path, bool exclusive)
         : state(std::move(drive)),
-          identity_{path, state->serial, "ram", ""},
+          identity_{path, state->anonymous ? "" : state->serial, "ram", ""},
           inner_(io::make_ram_blocking_drive(state->store)),
           limits_(inner_->limits()),
           exclusive_(exclusive) {

@@ -42,6 +42,7 @@ struct TestDrive {
     std::atomic<std::uint64_t> failed_commands = 0;
     std::atomic<bool> fail_reads = false;
     std::atomic<bool> read_only = false;
+    std::atomic<bool> anonymous = false;  // tells no serial number
     std::atomic<bool> held = false;
     std::atomic<bool> hold_bitmap = false;  // its writes stay under way, and fail in the end
     std::function<void()> before_write;     // of the blocking face; set before it is used

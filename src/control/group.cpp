@@ -23,7 +23,6 @@ Result<std::unique_ptr<Group>> Group::start(Environment& environment, Start star
     std::unique_ptr<Group> group(new Group(environment, std::move(start.record), layout));
     group->rebuild_rate_ = start.rebuild_bytes_per_second_max;
     group->record_.clean = false;
-    group->held_ = start.held;
     for (std::uint32_t index = 0; index < layout.members(); ++index) {
         const Slot slot(static_cast<std::uint8_t>(index));
         group->members_[index].status.missing_since_ns = environment.clock.monotonic_ns();

@@ -65,9 +65,6 @@ class Group {
         bool resync = false;               // dirty regions may hold stripes that disagree
         bool unclean = false;              // and that is because of a crash
         std::uint64_t rebuild_bytes_per_second_max = 0;
-        /// No byte of the members' data is written until release(): what they held before may be
-        /// wanted back.
-        bool held = false;
     };
     /// What a member's slot holds besides its record.
     struct MemberStatus {
@@ -102,9 +99,13 @@ class Group {
     /// Stripes that a crash left in doubt await their resync: what a member holds of them could not
     /// be computed without it.
     bool needs_all_members();
-    bool is_held() const { return held_; }
-    /// Ends what Start::held began.
-    void release();
+    /// No byte of the members' data areas is written until write_table(): what they held before may
+    /// be wanted back.
+    bool is_held() const { return record_.table == format::Table::kHeld; }
+    bool has_table() const { return record_.table == format::Table::kWritten; }
+    /// Makes an empty table of volumes of a group that has none, and ends that it is held. When it
+    /// fails it can be called again, also after a restart. kMetadataWrite, or the group's error.
+    Status write_table();
     GroupSample sample();
     std::uint32_t region_count() const;
     block::Device& device() { return *engine_; }
@@ -211,7 +212,6 @@ class Group {
     array::View view_;
     std::string failure_;
     bool failed_by_absence_ = false;
-    bool held_ = false;
 
     // Used on the shard only, but for construction and destruction.
     FaultBox faults_;

@@ -342,6 +342,24 @@ Status Group::take_back(Slot slot, std::unique_ptr<io::BlockingDrive> drive, boo
     return success();
 }
 
+// From the first commit on nobody is promised what the table overwrites; a crash between the two
+// leaves a group that gets its table at the next start.
+Status Group::write_table() {
+    WARPRAID_ASSERT(!has_table());
+    const auto record = [&](format::Table table) -> Status {
+        record_.table = table;
+        commit_and_adopt();
+        if (!failed()) return success();
+        return Error{ErrorCode::kMetadataWrite, failure_};
+    };
+    if (is_held()) {
+        WARPRAID_TRY(record(format::Table::kToBeWritten));
+        look_for_work_ = true;
+    }
+    WARPRAID_TRY(volumes_->format());
+    return record(format::Table::kWritten);
+}
+
 Status Group::rename(const std::string& name) {
     record_.name = name;
     commit_and_adopt();

@@ -36,7 +36,7 @@ void Group::advance() {
 void Group::choose_work(const GroupSample& now) {
     const std::uint64_t time_ns = environment_.clock.monotonic_ns();
     Work next = Work::kNone;
-    if (held_) {
+    if (is_held()) {
         // All of it would write to the members, or compare what was never made equal.
     } else if (now.suspect && time_ns >= retry_resync_ns_) {
         next = Work::kResync;
@@ -199,13 +199,8 @@ void Group::note_speed(const GroupSample& now) {
     speed_sample_bytes_ = now.progress.done_bytes;
 }
 
-void Group::release() {
-    held_ = false;
-    look_for_work_ = true;
-}
-
 Status Group::start_verify() {
-    WARPRAID_ASSERT(!held_);
+    WARPRAID_ASSERT(!is_held());
     if (failed()) return Error{ErrorCode::kGroupFailed, failure_};
     if (verify_wanted_) {
         return Error{ErrorCode::kWrongState, "group " + record_.name + " is being verified"};

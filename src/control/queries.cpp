@@ -170,6 +170,7 @@ GroupInfo ServiceImpl::describe(Running& running) {
     info.name = running.name;
     info.state = state_of(group, now);
     info.held = group.is_held();
+    info.undoable = info.held && undo_.state(group.record().uuid) == UndoState::kKept;
     if (group.failed()) {
         info.reason = group.failure();
         info.reason_code = to_text(ErrorCode::kGroupFailed);
@@ -307,7 +308,9 @@ void ServiceImpl::find_file_problems(Health& health) {
             "latest changes: " +
             unsaved_);
     }
-    for (const auto& [group, problem] : undo_problems_) find("undo is not finished: " + problem);
+    for (const auto& [group, waiting] : unfinished_undos_) {
+        find("undo is not finished: " + waiting.problem);
+    }
     if (!events_.problem().empty()) find("events cannot be stored: " + events_.problem());
     for (const std::string& path : state_file_.files_aside()) {
         find(path + " was broken and moved aside: see list event, check drives and exports, then " +

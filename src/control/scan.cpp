@@ -18,6 +18,11 @@ std::string drive_text(const io::DriveIdentity& identity) {
     return "drive " + identity.serial + " (" + identity.path + ")";
 }
 
+const format::GroupRecord* record_of(const meta::FoundDrive& drive) {
+    if (!drive.superblock) return nullptr;
+    return std::get_if<format::GroupRecord>(&drive.superblock->content);
+}
+
 ScanEntry look_at(io::BlockingDrive& drive) {
     ScanEntry entry;
     entry.drive = meta::examine(drive);

@@ -26,6 +26,9 @@ std::string identity_key(const std::string& wwid, const std::string& serial,
 /// "serial (path)", for messages.
 std::string drive_text(const io::DriveIdentity& identity);
 
+/// Of the group that the drive is a member of; null when it is of none.
+const format::GroupRecord* record_of(const meta::FoundDrive& drive);
+
 /// What is on an opened drive.
 ScanEntry look_at(io::BlockingDrive& drive);
 

@@ -48,7 +48,7 @@ enum class GroupState : std::uint8_t {
     kDegraded,
     kRebuilding,
     kResyncing,
-    kHeld, /* made by force, waits for its first volume: undo is possible */
+    kHeld, /* made by force, waits for its first volume: it can be undone where it was made */
     kFailed,
     kOffline /* found, not started */
 };
@@ -74,8 +74,9 @@ struct GroupInfo {
     std::uint32_t id = 0;
     std::string uuid, name;
     GroupState state = GroupState::kOptimal;
-    bool held = false;   // as in kHeld, whatever else the state is
-    std::string reason;  // kOffline, kFailed: why, and what to do
+    bool held = false;      // as in kHeld, whatever else the state is
+    bool undoable = false;  // and what its drives held before is kept here
+    std::string reason;     // kOffline, kFailed: why, and what to do
     std::string reason_code;
     geometry::Shape shape;
     std::uint64_t capacity_bytes = 0, free_bytes = 0, stripe_bytes = 0;
@@ -208,8 +209,12 @@ class Service {
     virtual Status delete_group(const std::string& group, bool clear) = 0;
     /// Gives the drives of a held group back what they held before it was made of them by force,
     /// and starts what can be started then. Refused once there was a volume, or when a drive is
-    /// missing or was used otherwise. When it fails half-way it is taken up again by itself.
+    /// missing or was used otherwise. When it fails half-way it is taken up again by itself, and by
+    /// calling it again.
     virtual Status undo_group(const std::string& group) = 0;
+    /// Forgets what is kept for a group that does not run: drives that wait for what they held
+    /// before are left as they are.
+    virtual Status abandon_undo(const std::string& group) = 0;
     virtual Status edit_group(const EditGroup& command) = 0;
     virtual Result<std::vector<VolumeInfo>> create_volume(const CreateVolume& command) = 0;
     virtual Status delete_volume(const std::string& group, const std::string& volume) = 0;

@@ -10,11 +10,6 @@ namespace warpraid::control {
 
 namespace {
 
-const format::GroupRecord* record_of(const meta::FoundDrive& drive) {
-    if (!drive.superblock) return nullptr;
-    return std::get_if<format::GroupRecord>(&drive.superblock->content);
-}
-
 std::vector<meta::FoundDrive> found_drives(std::span<const ScanEntry> entries) {
     std::vector<meta::FoundDrive> found;
     for (const ScanEntry& entry : entries) found.push_back(entry.drive);
@@ -57,9 +52,15 @@ std::vector<ScanEntry> ServiceImpl::scan_all() {
     return entries;
 }
 
+std::vector<ScanEntry> ServiceImpl::scan_usable() {
+    std::vector<ScanEntry> entries = scan_all();
+    std::erase_if(entries, [&](const ScanEntry& entry) { return is_to_be_restored(entry.drive); });
+    return entries;
+}
+
 Result<std::vector<AssembleOutcome>> ServiceImpl::assemble(const AssembleOptions& options) {
     const Lock lock(mutex_);
-    const std::vector<ScanEntry> entries = scan_all();
+    const std::vector<ScanEntry> entries = scan_usable();
     std::vector<AssembleOutcome> outcomes = assemble_found(entries, options, false);
     take_back_members(entries);
     try_to_save_state();
@@ -108,7 +109,7 @@ std::vector<AssembleOutcome> ServiceImpl::assemble_found(std::span<const ScanEnt
     // what they say now.
     std::vector<ScanEntry> after_restarts;
     if (!failed.empty()) {
-        after_restarts = scan_all();
+        after_restarts = scan_usable();
         entries = after_restarts;
     }
     offline_.clear();
@@ -258,8 +259,7 @@ Status ServiceImpl::start_candidate(const meta::Candidate& candidate,
     start.rebuild_bytes_per_second_max = saved.rebuild_bytes_per_second_max != 0
                                              ? saved.rebuild_bytes_per_second_max
                                              : options_.rebuild_bytes_per_second_max;
-    WARPRAID_TRY_ASSIGN(start.held, is_still_held(start));
-    const bool resync = start.resync && !start.held;
+    const bool resync = start.resync && start.record.table != format::Table::kHeld;
     auto running = std::make_unique<Running>();
     running->id = saved.id;
     running->name = candidate.name;
@@ -283,13 +283,15 @@ Status ServiceImpl::start_candidate(const meta::Candidate& candidate,
            fmt::format("group {} was started{}", started.name,
                        resync ? " after an unclean stop: dirty regions are resynchronised" : ""),
            started.name);
-    if (undo_.state(candidate.group) == UndoState::kEnding) {
-        if (const Status ended = end_undo(started); !ended.ok()) {
-            report(Severity::kError, "undo-not-ended", ended.error().message, started.name);
-        }
-    }
     // What lies in its data is what the drives held before.
     if (started.group->is_held()) return success();
+    end_undo(started);
+    if (!started.group->has_table()) {
+        const Status written = started.group->write_table();
+        if (written.ok()) return success();
+        report(Severity::kError, "volumes-unreadable", written.error().message, started.name);
+        return success();
+    }
     const Status loaded = started.group->volumes().load();
     if (!loaded.ok()) {
         report(Severity::kError, "volumes-unreadable", loaded.error().message, started.name);

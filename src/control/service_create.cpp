@@ -185,10 +185,8 @@ bool ServiceImpl::overwrites_something(std::span<const OpenedDrive> opened) cons
 }
 
 Result<std::unique_ptr<Group>> ServiceImpl::start_new_group(const format::GroupRecord& record,
-                                                            std::vector<OpenedDrive> opened,
-                                                            bool held) {
+                                                            std::vector<OpenedDrive> opened) {
     Group::Start start;
-    start.held = held;
     const geometry::Layout layout = geometry::Layout::make(record.shape).value();
     if (layout.level() != geometry::Level::kRaid0) {
         // What fresh drives hold does not agree, whatever it is.
@@ -232,13 +230,14 @@ Result<GroupInfo> ServiceImpl::create_group(const CreateGroup& command) {
     WARPRAID_TRY(save_or_restore(before));
 
     const bool held = overwrites_something(opened);
+    record.table = held ? format::Table::kHeld : format::Table::kToBeWritten;
     if (held) {
         if (Status kept = keep_for_undo(record, opened); !kept.ok()) {
             forget();
             return std::move(kept).error();
         }
     }
-    Result<std::unique_ptr<Group>> group = start_new_group(record, std::move(opened), held);
+    Result<std::unique_ptr<Group>> group = start_new_group(record, std::move(opened));
     if (group.ok() && held) {
         const Status kept = undo_.change(record.uuid, UndoState::kKept);
         if (!kept.ok()) group = Error{ErrorCode::kStateNotSaved, kept.error().message};
@@ -260,7 +259,7 @@ Result<GroupInfo> ServiceImpl::create_group(const CreateGroup& command) {
                     geometry::to_text(record.shape.level), record.shape.members,
                     held ? "; what they held before is kept until its first volume is made" : ""),
         made.name);
-    if (!held) WARPRAID_TRY(made.group->volumes().format());
+    if (!held) WARPRAID_TRY(made.group->write_table());
     return describe(made);
 }
 
@@ -283,16 +282,14 @@ Status ServiceImpl::delete_group(const std::string& name, bool clear) {
                      fmt::format("volume {} of group {} is exported: unexport it first",
                                  entry->volume.name, running->name)};
     }
-    const bool is_held = running->group->is_held();
     if (!clear) WARPRAID_TRY(check_released(*running));
     // Whether it can be stored at all is asked before anything is gone.
     WARPRAID_TRY(save_state());
-    if (is_held) WARPRAID_TRY(undo_.change(running->group->record().uuid, UndoState::kEnding));
     const std::string group_name = running->name;
     const Uuid group_uuid = running->group->record().uuid;
+    if (undo_.state(group_uuid)) WARPRAID_TRY(undo_.remove(group_uuid));
     Status destroyed = running->group->destroy(clear);
     std::erase_if(running_, [&](const auto& other) { return other.get() == running; });
-    if (is_held) static_cast<void>(undo_.remove(group_uuid).ok());  // else at the next start
     release_spares_of(group_uuid);
     std::erase_if(saved_groups_, [&](const SavedGroup& saved) { return saved.uuid == uuid; });
     std::erase_if(saved_exports_,
@@ -301,7 +298,7 @@ Status ServiceImpl::delete_group(const std::string& name, bool clear) {
     if (deleted_groups_.size() >= kDeletedGroupsMax) deleted_groups_.erase(deleted_groups_.begin());
     deleted_groups_.push_back(uuid);
     // What is left of it on drives that had been put out shows at once.
-    assemble_found(scan_all(), AssembleOptions{}, true);
+    assemble_found(scan_usable(), AssembleOptions{}, true);
     try_to_save_state();
     return destroyed;
 }

@@ -162,6 +162,9 @@ Status ServiceImpl::delete_drive(const std::string& name) {
                      "no registered drive is called '" + name + "': see list drive"};
     }
     WARPRAID_TRY(check_not_held(drive->identity));
+    meta::FoundDrive found;
+    found.identity = drive->identity;
+    WARPRAID_TRY(check_not_to_be_restored(found));
     const Result<MemberPlace> place = find_member(drive->identity.serial);
     if (place.ok()) {
         const format::Member& member = place->running->group->record().members[place->slot.get()];

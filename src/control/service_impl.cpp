@@ -13,6 +13,8 @@ namespace warpraid::control {
 namespace {
 
 constexpr std::chrono::milliseconds kTurn{100};
+constexpr std::chrono::milliseconds kBusyPause{50};
+constexpr int kBusyLooks = 100;
 constexpr std::uint64_t kSaveAgainNs = 2 * kNanosecondsPerSecond;
 constexpr std::uint64_t kAdvanceNs = 200 * kNanosecondsPerMillisecond;
 
@@ -67,14 +69,30 @@ Status ServiceImpl::open() {
     saved_groups_ = std::move(state.groups);
     saved_exports_ = std::move(state.exports);
     deleted_groups_ = std::move(state.deleted_groups);
-    WARPRAID_TRY(load_undo());
-    std::vector<ScanEntry> entries = scan_all();
-    if (finish_undos(entries)) entries = scan_all();
+    WARPRAID_TRY(undo_.load());
+    wait_for_busy_drives();
+    finish_undos(scan_all());
+    const std::vector<ScanEntry> entries = scan_usable();
     adopt_spares(entries);
     assemble_found(entries, AssembleOptions{}, false);
     try_to_save_state();
     worker_ = std::thread([this] { work(); });
     return success();
+}
+
+// The kernel lets go of the drives of a daemon that was killed only some time after it is gone.
+void ServiceImpl::wait_for_busy_drives() {
+    const auto is_any_busy = [&] {
+        const std::vector<ScanEntry> entries = scan_all();
+        return std::any_of(entries.begin(), entries.end(), [&](const ScanEntry& entry) {
+            if (!entry.drive.superblock) return false;
+            const auto drive = provider_.open(entry.drive.identity.path, io::OpenMode::kExclusive);
+            return !drive.ok() && drive.error().code == ErrorCode::kDriveBusy;
+        });
+    };
+    for (int look = 0; look < kBusyLooks && is_any_busy(); ++look) {
+        std::this_thread::sleep_for(kBusyPause);
+    }
 }
 
 void ServiceImpl::shut_down() {

@@ -57,6 +57,7 @@ class ServiceImpl final : public Service {
 
     // service_undo.cpp
     Status undo_group(const std::string& group) override;
+    Status abandon_undo(const std::string& group) override;
 
     // service_volumes.cpp
     Result<std::vector<VolumeInfo>> create_volume(const CreateVolume& command) override;
@@ -122,9 +123,16 @@ class ServiceImpl final : public Service {
         io::BlockingDrive* drive = nullptr;
         std::unique_ptr<io::BlockingDrive> opened;  // unless a group holds it
     };
+    /// An undo that was begun.
+    struct UnfinishedUndo {
+        std::string group, problem;
+        std::vector<UndoDrive> drives;  // without what they held
+    };
     using Lock = std::lock_guard<std::mutex>;
 
     // service_impl.cpp
+    /// Some seconds at most; those that stay busy are named when their group is not started.
+    void wait_for_busy_drives();
     void work();
     void look_after_everything();
     void look_after_faults();
@@ -196,35 +204,41 @@ class ServiceImpl final : public Service {
     Status prepare_members(const format::GroupRecord& record, std::span<OpenedDrive> opened,
                            std::span<const std::uint64_t> dirty);
     Result<std::unique_ptr<Group>> start_new_group(const format::GroupRecord& record,
-                                                   std::vector<OpenedDrive> opened, bool held);
+                                                   std::vector<OpenedDrive> opened);
     bool overwrites_something(std::span<const OpenedDrive> opened) const;
     void release_spares_of(const Uuid& group);
 
     // service_undo.cpp
-    Status load_undo();
     /// Before the first byte is written. kStateNotSaved, or a drive's error.
     Status keep_for_undo(const format::GroupRecord& record, std::span<const OpenedDrive> opened);
     /// kWrongState while the group is held.
     static Status check_released(const Running& running);
-    /// Whether the group is held and was never used by a machine that knows nothing of that: what
-    /// is kept is forgotten then, and the error is that of forgetting it.
-    Result<bool> is_still_held(const Group::Start& start);
-    /// Formats a held group, which undo cannot bring back any more then. When it fails the group
-    /// stays held, and it can be tried again.
-    Status end_undo(Running& running);
+    /// Forgets what is kept for a group that is held no more.
+    void end_undo(const Running& running);
+    /// The group of that name, uuid or number for which something is kept.
     Result<Uuid> find_undo(const std::string& name);
     Status check_undo(const UndoRecord& record, std::span<const ScanEntry> entries);
+    /// All drives can be given back what they held: the group is ended, and it begins.
+    Status begin_undo(const Uuid& group);
     Status restore_drive(const UndoRecord& record, const UndoDrive& before,
                          std::span<const ScanEntry> entries);
+    Status restore_drives(const Uuid& group, std::span<const ScanEntry> entries);
     /// Gives back what is kept. When it fails, it is tried again whenever drives turn up.
     Status finish_undo(const Uuid& group, std::span<const ScanEntry> entries);
     /// Why the group is not to be started.
     Error undo_problem(const Uuid& group, const std::string& name) const;
-    /// All that was begun. True when drives have changed.
-    bool finish_undos(std::span<const ScanEntry> entries);
+    /// All that was begun.
+    void finish_undos(std::span<const ScanEntry> entries);
+    /// Whether it waits for what it held before, or others of its group do.
+    bool is_to_be_restored(const meta::FoundDrive& drive) const;
+    /// kInUse when it is.
+    Status check_not_to_be_restored(const meta::FoundDrive& drive) const;
 
     // service_assemble.cpp
     std::vector<ScanEntry> scan_all();
+    /// Without drives that are to get back what they held before: whatever they carry now is not to
+    /// be started, nor to be a spare.
+    std::vector<ScanEntry> scan_usable();
     std::vector<AssembleOutcome> assemble_found(std::span<const ScanEntry> entries,
                                                 const AssembleOptions& options, bool quietly);
     Status try_candidate(const meta::Candidate& candidate, std::span<const ScanEntry> entries,
@@ -285,7 +299,7 @@ class ServiceImpl final : public Service {
     EventLog events_;
     StateFile state_file_;
     UndoStore undo_;
-    std::map<Uuid, std::string> undo_problems_;  // why what was begun is not finished
+    std::map<Uuid, UnfinishedUndo> unfinished_undos_;
     Registry registry_;
     std::vector<SavedGroup> saved_groups_;
     std::vector<SavedExport> saved_exports_;

@@ -9,8 +9,7 @@ constexpr std::uint64_t kLookNs = 2 * kNanosecondsPerSecond;
 constexpr std::uint64_t kIdleScanNs = 30 * kNanosecondsPerSecond;
 
 bool belongs_to(const meta::FoundDrive& drive, const Uuid& group) {
-    if (!drive.superblock) return false;
-    const auto* record = std::get_if<format::GroupRecord>(&drive.superblock->content);
+    const format::GroupRecord* record = record_of(drive);
     return record != nullptr && record->uuid == group;
 }
 
@@ -110,8 +109,8 @@ void ServiceImpl::look_for_drives() {
     next_look_ns_ = now_ns + kLookNs;
     if (!is_drive_wanted() && now_ns < next_scan_ns_) return;
     next_scan_ns_ = now_ns + kIdleScanNs;
-    std::vector<ScanEntry> entries = scan_all();
-    if (finish_undos(entries)) entries = scan_all();
+    if (!undo_.groups_in(UndoState::kRestoring).empty()) finish_undos(scan_all());
+    const std::vector<ScanEntry> entries = scan_usable();
     adopt_spares(entries);
     const std::size_t groups_before = running_.size();
     assemble_found(entries, AssembleOptions{}, true);

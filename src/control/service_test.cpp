@@ -260,5 +260,22 @@ TEST(Service, PutsOutADriveThatReadsBadly) {
     EXPECT_GT(world.group().members[2].read_errors, 3u);
 }
 
+// After kill -9 the kernel ends the rings that hold the drives some time after the process.
+TEST(Start, WaitsForDrivesThatAreStillHeld) {
+    World world;
+    world.add_drives(3);
+    world.make_group(geometry::Level::kRaid5, 3);
+    world.stop();
+    world.provider.drive("d1").held = true;
+    std::thread release([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        world.provider.drive("d1").held = false;
+    });
+    world.start();
+    release.join();
+    EXPECT_NE(world.group().state, GroupState::kOffline);
+    EXPECT_FALSE(world.has_event("group-not-started"));
+}
+
 }  // namespace
 }  // namespace warpraid::control

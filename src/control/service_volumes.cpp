@@ -29,9 +29,10 @@ Result<std::vector<VolumeInfo>> ServiceImpl::create_volume(const CreateVolume& c
     WARPRAID_TRY_ASSIGN(Running * running, find_working_group(command.group));
     Volumes& volumes = running->group->volumes();
     const Volumes::Request request{command.name, command.size_bytes, command.count};
-    if (running->group->is_held()) {
+    if (!running->group->has_table()) {
         WARPRAID_TRY(volumes.check(request));
-        WARPRAID_TRY(end_undo(*running));
+        WARPRAID_TRY(running->group->write_table());
+        end_undo(*running);
     }
     WARPRAID_TRY_ASSIGN(const std::vector<format::Partition> made, volumes.create(request));
     std::vector<VolumeInfo> infos;

@@ -64,6 +64,9 @@ UndoRecord parse_header(std::string_view line, std::string& problem) {
         entry.identity.serial = drive.text("serial");
         entry.identity.model = drive.text("model");
         entry.identity.wwid = drive.text("wwid");
+        const std::optional<Uuid> member = Uuid::parse(drive.text("member"));
+        if (member) entry.member = *member;
+        if (problem.empty() && entry.member.is_nil()) problem = "a drive has no identity";
         entry.size_bytes = drive.number("size_bytes", limits::kDriveBytesMax);
         if (problem.empty() && entry.size_bytes < limits::kDriveBytesMin) {
             problem = "a drive is too small";
@@ -100,6 +103,7 @@ std::string encode_undo(const UndoRecord& record) {
                                   {"serial", drive.identity.serial},
                                   {"model", drive.identity.model},
                                   {"wwid", drive.identity.wwid},
+                                  {"member", drive.member.to_text()},
                                   {"size_bytes", drive.size_bytes}});
     }
     std::string text = root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -19,6 +19,7 @@ namespace warpraid::control {
 /// What one drive held.
 struct UndoDrive {
     io::DriveIdentity identity;
+    Uuid member;  // the identity that it gets as a member of the group
     std::uint64_t size_bytes = 0;
     std::vector<std::byte> head, tail;
 };

@@ -22,9 +22,8 @@ Error naming(const io::BlockingDrive& drive, const Error& error) {
     return {error.code, drive_text(drive.identity()) + ": " + error.message};
 }
 
-bool names_group(const Superblock& superblock, const Uuid& group) {
-    const auto* record = std::get_if<format::GroupRecord>(&superblock.content);
-    return record != nullptr && record->uuid == group;
+const format::GroupRecord& record_of(const Superblock& superblock) {
+    return std::get<format::GroupRecord>(superblock.content);
 }
 
 /// Whether a superblock that lies on the drive was put there by somebody else since.
@@ -91,9 +90,10 @@ Status write_and_compare(io::BlockingDrive& drive, std::uint64_t offset,
 
 }  // namespace
 
-Result<UndoDrive> take_image(io::BlockingDrive& drive) {
+Result<UndoDrive> take_image(io::BlockingDrive& drive, const Uuid& member) {
     UndoDrive image;
     image.identity = drive.identity();
+    image.member = member;
     image.size_bytes = drive.limits().size_bytes;
     image.head.resize(undo_head_bytes());
     image.tail.resize(undo_tail_bytes(image.size_bytes));
@@ -103,12 +103,17 @@ Result<UndoDrive> take_image(io::BlockingDrive& drive) {
     return image;
 }
 
-bool is_of_group(io::BlockingDrive& drive, const Uuid& group) {
+std::optional<Superblock> superblock_of(io::BlockingDrive& drive, const Uuid& group) {
+    std::optional<Superblock> newest;
     for (const meta::Copy copy : {meta::Copy::kFirst, meta::Copy::kSecond}) {
-        const Result<Superblock> found = meta::read_copy(drive, copy);
-        if (found.ok() && names_group(*found, group)) return true;
+        Result<Superblock> found = meta::read_copy(drive, copy);
+        if (!found.ok()) continue;
+        const auto* record = std::get_if<format::GroupRecord>(&found->content);
+        if (record == nullptr || record->uuid != group) continue;
+        if (newest && record_of(*newest).generation >= record->generation) continue;
+        newest = std::move(found).value();
     }
-    return false;
+    return newest;
 }
 
 Status check_restorable(io::BlockingDrive& drive, const UndoDrive& before, const Uuid& group) {
@@ -118,7 +123,12 @@ Status check_restorable(io::BlockingDrive& drive, const UndoDrive& before, const
                                           "since",
                                           drive.limits().size_bytes, before.size_bytes)});
     }
-    if (is_of_group(drive, group)) return success();
+    if (const std::optional<Superblock> superblock = superblock_of(drive, group)) {
+        if (record_of(*superblock).table == format::Table::kHeld) return success();
+        return naming(drive, {ErrorCode::kInUse,
+                              fmt::format("group {} was given volumes by another machine since",
+                                          record_of(*superblock).name)});
+    }
     Result<bool> is_left = is_as_left(drive, 0, before.head);
     if (is_left.ok() && has_other_superblock(drive, before)) is_left = false;
     if (is_left.ok() && *is_left) {

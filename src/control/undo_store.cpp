@@ -15,7 +15,7 @@ namespace warpraid::control {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kEndings{".restoring", ".kept", ".ending"};
+constexpr std::array<std::string_view, 2> kEndings{".restoring", ".kept"};
 
 std::string_view ending_of(UndoState state) {
     return kEndings[static_cast<std::size_t>(state)];
@@ -46,6 +46,12 @@ std::optional<UndoState> UndoStore::state(const Uuid& group) const {
     return found->second;
 }
 
+std::vector<Uuid> UndoStore::groups() const {
+    std::vector<Uuid> groups;
+    for (const auto& entry : states_) groups.push_back(entry.first);
+    return groups;
+}
+
 std::vector<Uuid> UndoStore::groups_in(UndoState state) const {
     std::vector<Uuid> groups;
     for (const auto& [group, other] : states_) {
@@ -73,13 +79,22 @@ Status UndoStore::keep(const UndoRecord& record) {
 Status UndoStore::change(const Uuid& group, UndoState state) {
     WARPRAID_ASSERT(states_.contains(group));
     if (states_.at(group) == state) return success();
-    WARPRAID_TRY(rename_file(path(group), path(group, state)));
-    states_.at(group) = state;
-    return success();
+    const std::string before = path(group);
+    const std::string after = path(group, state);
+    Status renamed = rename_file(before, after);
+    std::error_code error;
+    // A rename that could be neither stored nor taken back has happened all the same.
+    const bool has_moved =
+        std::filesystem::exists(after, error) && !std::filesystem::exists(before, error);
+    if (renamed.ok() || has_moved) states_.at(group) = state;
+    return renamed;
 }
 
 Status UndoStore::remove(const Uuid& group) {
-    WARPRAID_TRY(remove_file(path(group)));
+    // Whichever name a rename that failed has left.
+    for (std::size_t index = 0; index < kEndings.size(); ++index) {
+        WARPRAID_TRY(remove_file(path(group, static_cast<UndoState>(index))));
+    }
     states_.erase(group);
     return success();
 }

@@ -1,10 +1,9 @@
 // Where a service keeps what forced creates overwrote: one file a group in the folder "undo" of the
 // state directory. What is to happen with it is in the file's name, so that one rename changes it:
 //   <uuid>.restoring  the drives are to get back what they held; so it starts, because a create
-//   that
-//                     a crash cuts short is taken back, and so it ends when the operator undoes it
-//   <uuid>.kept       the group is made and has no volume yet: undo is possible
-//   <uuid>.ending     a volume was asked for: undo is over, and the group is about to be formatted
+//                     that a crash cuts short is taken back, and so it ends when the operator
+//                     undoes it
+//   <uuid>.kept       the group is made: undo is possible for as long as it is held
 // Every change is durable when it returns. One thread at a time.
 #pragma once
 
@@ -20,7 +19,7 @@
 
 namespace warpraid::control {
 
-enum class UndoState : std::uint8_t { kRestoring, kKept, kEnding };
+enum class UndoState : std::uint8_t { kRestoring, kKept };
 
 class UndoStore {
   public:
@@ -30,12 +29,14 @@ class UndoStore {
     Status load();
     /// Nothing when nothing is kept for the group.
     std::optional<UndoState> state(const Uuid& group) const;
+    std::vector<Uuid> groups() const;
     std::vector<Uuid> groups_in(UndoState state) const;
     std::string path(const Uuid& group) const;
 
     /// A new record, in the state kRestoring. When it fails nothing of it is left.
     Status keep(const UndoRecord& record);
     Status change(const Uuid& group, UndoState state);
+    /// Forgets what is kept.
     Status remove(const Uuid& group);
     /// kInvalidArgument when the file is damaged; other codes when it cannot be read now.
     Result<UndoRecord> read(const Uuid& group) const;

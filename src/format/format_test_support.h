@@ -71,6 +71,7 @@ inline GroupRecord random_record(SeededRandom& random) {
     record.previous_commit_id = random.next();
     record.destroyed = random.below(2) == 0;
     record.clean = random.below(2) == 0;
+    record.table = static_cast<Table>(random.below(3));
     for (std::uint32_t i = 0; i < record.shape.members; ++i) {
         record.members.push_back(random_member(random, record.shape));
     }
@@ -111,7 +112,7 @@ inline auto fields(const SpareRecord& s) {
 }
 inline auto fields(const GroupRecord& r) {
     return std::tie(r.uuid, r.name, r.region_stripes, r.created_ns, r.generation, r.commit_id,
-                    r.previous_commit_id, r.destroyed, r.clean);
+                    r.previous_commit_id, r.destroyed, r.clean, r.table);
 }
 inline auto fields(const Partition& p) {
     return std::tie(p.index, p.type, p.uuid, p.name, p.start, p.size_bytes, p.attributes);

@@ -133,6 +133,9 @@ Status check_record(const GroupRecord& record) {
                                limits::kGroupNameBytesMax));
     }
     WARPRAID_TRY(check_shape(record));
+    if (static_cast<std::uint8_t>(record.table) > static_cast<std::uint8_t>(Table::kToBeWritten)) {
+        return bad(fmt::format("table {}: 0 to 2 are known", static_cast<int>(record.table)));
+    }
     if (record.members.size() != record.shape.members) {
         return bad(fmt::format("{} members recorded for {} slots", record.members.size(),
                                record.shape.members));

@@ -40,6 +40,14 @@ enum class LeaveReason : std::uint8_t {
 };
 std::string_view to_text(LeaveReason reason);
 
+/// Whether the group's user bytes begin with a table of volumes that Warpraid wrote.
+enum class Table : std::uint8_t {
+    kWritten = 0,
+    kHeld = 1,  // not yet, and no byte of the data areas either: what the drives held before may be
+                // wanted back
+    kToBeWritten = 2,  // not yet, and the next one who starts the group writes an empty one
+};
+
 /// A slot of a group, with the memory of the drive that fills it or filled it last.
 struct Member {
     Uuid drive;          // identity written at join time; nil: the slot was never filled
@@ -80,6 +88,7 @@ struct GroupRecord {
     /// Set by an orderly stop and cleared before the first write after it: dirty regions then only
     /// say what missing members missed, and every stripe agrees.
     bool clean = false;
+    Table table = Table::kWritten;
     std::vector<Member> members;  // shape.members entries, by slot
 };
 

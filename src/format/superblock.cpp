@@ -24,7 +24,8 @@ constexpr std::size_t kGroup = 64, kGeneration = 80, kCommitId = 88, kPreviousCo
                       kCreated = 104, kRegionStripes = 112, kMemberDataBytes = 120, kLevel = 128,
                       kMembers = 129, kCopies = 130, kSlot = 131, kChunkBytes = 132,
                       kBlockBytes = 136, kLayout = 140, kDestroyed = 141, kClean = 142,
-                      kNameBytes = 143, kName = 144, kGroupEnd = 176, kMemberTable = 512;
+                      kNameBytes = 143, kName = 144, kTable = 176, kGroupEnd = 177,
+                      kMemberTable = 512;
 // Spares.
 constexpr std::size_t kSpareGroup = 64, kSpareDriveBytes = 80, kSpareSerialBytes = 88,
                       kSpareSerial = 96, kSpareEnd = 160;
@@ -39,7 +40,7 @@ constexpr std::size_t kDrive = 0, kDriveBytes = 16, kDataOffset = 24, kSince = 3
                       kPathBytes = 69, kSerial = 72, kModel = 136, kPath = 200, kEnd = 328;
 }  // namespace entry
 
-static_assert(at::kName + limits::kGroupNameBytesMax == at::kGroupEnd);
+static_assert(at::kName + limits::kGroupNameBytesMax == at::kTable);
 static_assert(at::kMemberTable + limits::kMembersMax * entry::kBytes <= kSuperblockBytes);
 static_assert(at::kSpareSerial + kSerialBytesMax == at::kSpareEnd);
 static_assert(entry::kSerial + kSerialBytesMax == entry::kModel);
@@ -99,6 +100,7 @@ void encode_group(const GroupRecord& record, Slot slot, std::span<std::byte> to)
     put(to, at::kClean, static_cast<std::uint8_t>(record.clean));
     put(to, at::kNameBytes, static_cast<std::uint8_t>(record.name.size()));
     put_text(to, at::kName, record.name);
+    put(to, at::kTable, static_cast<std::uint8_t>(record.table));
     for (std::size_t i = 0; i < record.members.size(); ++i) {
         encode_member(record.members[i],
                       to.subspan(at::kMemberTable + i * entry::kBytes, entry::kBytes));
@@ -196,6 +198,7 @@ Result<GroupRecord> decode_group(std::span<const std::byte> from) {
     record.previous_commit_id = get<std::uint64_t>(from, at::kPreviousCommitId);
     record.destroyed = get<std::uint8_t>(from, at::kDestroyed) != 0;
     record.clean = get<std::uint8_t>(from, at::kClean) != 0;
+    record.table = static_cast<Table>(get<std::uint8_t>(from, at::kTable));
     for (std::size_t slot = 0; slot < record.shape.members; ++slot) {
         WARPRAID_TRY_ASSIGN(
             Member member,

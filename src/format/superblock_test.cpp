@@ -145,6 +145,7 @@ TEST(Superblock, names_what_is_wrong) {
                                    Forgery{141, 2, ErrorCode::kBadSuperblock},
                                    Forgery{142, 2, ErrorCode::kBadSuperblock},
                                    Forgery{143, 33, ErrorCode::kBadSuperblock},
+                                   Forgery{176, 3, ErrorCode::kBadSuperblock},
                                    Forgery{300, 1, ErrorCode::kBadSuperblock},
                                    Forgery{512 + 64, 4, ErrorCode::kBadSuperblock},
                                    Forgery{512 + 65, 8, ErrorCode::kBadSuperblock},

@@ -329,7 +329,9 @@ Status check_dirty_start(const Assembly& assembly, std::span<const std::uint64_t
                     [](const Member& member) { return member.state != MemberState::kInSync; });
     const bool is_dirty =
         std::any_of(dirty.begin(), dirty.end(), [](std::uint64_t word) { return word != 0; });
-    if (options.force || !has_parity || !is_degraded || record.clean || !is_dirty) {
+    // Before the first volume nobody has written anything.
+    const bool is_unused = record.table != format::Table::kWritten;
+    if (options.force || !has_parity || !is_degraded || record.clean || !is_dirty || is_unused) {
         return success();
     }
     std::string missing;

@@ -72,6 +72,11 @@ def test_background_patterns(case):
     background = clients.BackgroundPatterns(case, server.uri, pattern)
     time.sleep(0.7)
     server.kill()
+    # A round may have ended just before that: the next one cannot begin.
+    deadline = time.monotonic() + 60
+    while background.running() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    check(not background.running(), "fio goes on without its server")
     expect_failure(background.stop, "fio did not notice that its server had died")
 
 

@@ -1,0 +1,152 @@
+// For tests of undo: drives that hold something, looked at byte by byte.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "control/control_test_support.h"
+
+namespace warpraid::control {
+
+using geometry::Level;
+using Bytes = std::vector<std::byte>;
+
+inline constexpr std::uint32_t kDrives = 3;
+inline constexpr std::uint64_t kDriveBytes = limits::kDriveBytesMin;
+
+inline constexpr std::size_t kExt4Magic = 1024 + 0x38;
+
+/// Bytes of a drive.
+struct Extent {
+    std::uint64_t start = 0, end = 0;
+};
+
+/// What is looked at: both ends wholly, and a little of every MiB between, which a resync, a
+/// rebuild or a partition table would not leave alone.
+inline std::vector<Extent> samples() {
+    std::vector<Extent> extents{{0, 4 * kMiB}};
+    for (std::uint64_t at = 4 * kMiB; at < kDriveBytes - 4 * kMiB; at += kMiB) {
+        extents.push_back({at, at + 16 * kKiB});
+    }
+    extents.push_back({kDriveBytes - 4 * kMiB, kDriveBytes});
+    return extents;
+}
+
+inline std::string name_of(std::uint32_t index) {
+    return "d" + std::to_string(index);
+}
+
+class Undo : public testing::Test {
+  protected:
+    /// Drives with the magic of an ext4 file system and something in every sample.
+    void add_foreign_drives() {
+        world.add_drives(kDrives, kDriveBytes);
+        fill_foreign_drives();
+    }
+    void fill_foreign_drives() {
+        const auto paused = ServiceTestAccess::pause(world.service());
+        SeededRandom random(1);
+        for (std::uint32_t i = 0; i < kDrives; ++i) {
+            std::byte* drive = bytes_of(i);
+            for (const Extent& sample : samples()) {
+                for (std::uint64_t at = sample.start; at < sample.end; at += 8) {
+                    const std::uint64_t value = random.next();
+                    std::memcpy(drive + at, &value, sizeof value);
+                }
+            }
+            drive[kExt4Magic] = std::byte{0x53};
+            drive[kExt4Magic + 1] = std::byte{0xef};
+        }
+    }
+    std::byte* bytes_of(std::uint32_t index) {
+        return io::ram_bytes(*world.provider.drive(name_of(index)).store);
+    }
+    /// Drives with the members of a group "g" of another machine, which is not started here.
+    void add_members_of_another_machine() {
+        std::vector<Bytes> drives;
+        {
+            World other;
+            other.add_drives(kDrives, kDriveBytes);
+            other.make_group(Level::kRaid5, kDrives);
+            ASSERT_TRUE(other.wait_for_state(GroupState::kOptimal));
+            ASSERT_TRUE(other.write_pattern(kMiB, 24 * kMiB, 7).ok());
+            other.stop();
+            for (std::uint32_t i = 0; i < kDrives; ++i) {
+                drives.push_back(other.provider.bytes_of(name_of(i)));
+            }
+        }
+        world.add_drives(kDrives, kDriveBytes);
+        const auto paused = ServiceTestAccess::pause(world.service());
+        for (std::uint32_t i = 0; i < kDrives; ++i)
+            std::copy(drives[i].begin(), drives[i].end(), bytes_of(i));
+    }
+    /// The samples of every drive.
+    std::vector<Bytes> drives_now() {
+        std::vector<Bytes> drives(kDrives);
+        for (std::uint32_t i = 0; i < kDrives; ++i) {
+            for (const Extent& sample : samples()) {
+                drives[i].insert(drives[i].end(), bytes_of(i) + sample.start,
+                                 bytes_of(i) + sample.end);
+            }
+        }
+        return drives;
+    }
+    testing::AssertionResult drives_hold(const std::vector<Bytes>& wanted) {
+        for (std::uint32_t i = 0; i < kDrives; ++i) {
+            const std::byte* expected = wanted[i].data();
+            for (const Extent& sample : samples()) {
+                const std::size_t size = sample.end - sample.start;
+                if (std::memcmp(bytes_of(i) + sample.start, expected, size) != 0) {
+                    return testing::AssertionFailure() << name_of(i) << " differs in bytes "
+                                                       << sample.start << " to " << sample.end;
+                }
+                expected += size;
+            }
+        }
+        return testing::AssertionSuccess();
+    }
+    Result<GroupInfo> create(Level level = Level::kRaid5, bool force = true) {
+        CreateGroup command;
+        command.name = "new";
+        command.level = level;
+        command.force = force;
+        for (std::uint32_t i = 0; i < kDrives; ++i) command.drives.push_back(name_of(i));
+        return world.service().create_group(command);
+    }
+    std::size_t files_kept() {
+        std::size_t count = 0;
+        std::error_code error;
+        for (const auto& entry :
+             std::filesystem::directory_iterator(world.options.state_directory + "/undo", error)) {
+            static_cast<void>(entry);
+            ++count;
+        }
+        return count;
+    }
+    /// Counts the writes that the control plane makes from now on, and from write `last` on none
+    /// arrives any more.
+    void freeze_after(int last) {
+        writes = 0;
+        for (std::uint32_t i = 0; i < kDrives; ++i) {
+            world.provider.drive(name_of(i)).before_write = [this, last] {
+                if (++writes > last) world.provider.frozen = true;
+            };
+        }
+    }
+    void stop_counting() {
+        for (std::uint32_t i = 0; i < kDrives; ++i) {
+            world.provider.drive(name_of(i)).before_write = nullptr;
+        }
+    }
+
+    World world;
+    std::atomic<int> writes = 0;
+};
+
+}  // namespace warpraid::control
