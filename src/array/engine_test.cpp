@@ -179,6 +179,7 @@ class Model {
 struct Case {
     Shape shape;
     std::uint64_t region_stripes;
+    TestGroup::Parity parity = TestGroup::Parity::kAtOnce;
 };
 
 std::vector<Case> all_cases() {
@@ -197,6 +198,8 @@ std::vector<Case> all_cases() {
         {shape(Level::kRaid6, 4, 1, 4096, 512, 150), 16},
         {shape(Level::kRaid6, 6, 1, 65536, 4096, 16), 3},
         {shape(Level::kRaid6, 9, 1, 8192, 512, 60), 8},
+        {shape(Level::kRaid5, 5, 1, 16384, 512, 40), 4, TestGroup::Parity::kLater},
+        {shape(Level::kRaid6, 6, 1, 32768, 4096, 24), 3, TestGroup::Parity::kLater},
         {shape(Level::kRaid10, 4, 2, 65536, 512, 16), 4},
         {shape(Level::kRaid10, 5, 2, 4096, 4096, 100), 8},
         {shape(Level::kRaid10, 5, 3, 16384, 512, 42), 4},
@@ -207,7 +210,8 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
     const Shape& shape = info.param.shape;
     return std::string(geometry::to_text(shape.level)) + "_" + std::to_string(shape.members) +
            "drives_" + std::to_string(shape.chunk_bytes / 1024) + "k_" +
-           std::to_string(shape.block_bytes) + "_" + std::to_string(shape.copies);
+           std::to_string(shape.block_bytes) + "_" + std::to_string(shape.copies) +
+           (info.param.parity == TestGroup::Parity::kLater ? "_late" : "");
 }
 
 std::vector<Case> redundant_cases() {
@@ -225,7 +229,7 @@ class EngineModel : public testing::TestWithParam<Case> {
 class RedundantModel : public EngineModel {};
 
 TEST_P(EngineModel, healthy_requests_of_any_shape_read_back_and_leave_members_agreeing) {
-    TestGroup group(GetParam().shape, GetParam().region_stripes);
+    TestGroup group(GetParam().shape, GetParam().region_stripes, {}, GetParam().parity);
     Model model(group, seed_);
     for (int i = 0; i < 1500; ++i) model.step();
     model.check_all();
@@ -236,7 +240,7 @@ TEST_P(EngineModel, healthy_requests_of_any_shape_read_back_and_leave_members_ag
 }
 
 TEST_P(RedundantModel, members_lost_under_load_lose_no_byte_and_come_back_by_rebuild) {
-    TestGroup group(GetParam().shape, GetParam().region_stripes);
+    TestGroup group(GetParam().shape, GetParam().region_stripes, {}, GetParam().parity);
     Model model(group, seed_);
     SeededRandom random(seed_ + 1);
     const std::uint32_t members = GetParam().shape.members;
@@ -282,7 +286,7 @@ TEST_P(RedundantModel, members_lost_under_load_lose_no_byte_and_come_back_by_reb
 }
 
 TEST_P(RedundantModel, a_returning_member_gets_only_what_it_missed) {
-    TestGroup group(GetParam().shape, GetParam().region_stripes);
+    TestGroup group(GetParam().shape, GetParam().region_stripes, {}, GetParam().parity);
     Model model(group, seed_);
     SeededRandom random(seed_ + 2);
     for (int round = 0; round < 4; ++round) {
@@ -302,7 +306,7 @@ TEST_P(RedundantModel, a_returning_member_gets_only_what_it_missed) {
 }
 
 TEST_P(RedundantModel, read_errors_are_answered_from_redundancy) {
-    TestGroup group(GetParam().shape, GetParam().region_stripes);
+    TestGroup group(GetParam().shape, GetParam().region_stripes, {}, GetParam().parity);
     Model model(group, seed_);
     // Every member in turn: a mirror may prefer one copy for all of a small group.
     for (std::uint32_t slot = 0; slot < GetParam().shape.members; ++slot) {
@@ -322,7 +326,7 @@ TEST_P(RedundantModel, every_promised_loss_is_survived_afterwards) {
         const bool pairs = GetParam().shape.level == Level::kRaid6;
         for (std::uint32_t second = pairs ? first + 1 : first;
              second < (pairs ? members : first + 1); ++second) {
-            TestGroup group(GetParam().shape, GetParam().region_stripes);
+            TestGroup group(GetParam().shape, GetParam().region_stripes, {}, GetParam().parity);
             Model model(group, seed_ + first * 100 + second);
             for (int i = 0; i < 150; ++i) model.step();
             model.drain();

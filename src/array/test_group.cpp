@@ -3,8 +3,10 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <utility>
 
+#include "base/random.h"
 #include "parity/reference.h"
 
 namespace warpraid::array {
@@ -46,17 +48,107 @@ class HoldingDrive final : public io::Drive, public io::Poller {
     std::vector<io::Command*> held_;
 };
 
+// Finishes each batch after a few polls, not in the order in which they came, as a GPU does.
+class LateCoder final : public parity::Coder {
+  public:
+    std::string_view name() const override { return "late"; }
+    void submit(parity::Batch& batch) override { waiting_.push_back({&batch, random_.below(6)}); }
+    std::size_t poll() override {
+        std::size_t done = 0;
+        std::erase_if(waiting_, [&](Waiting& waiting) {
+            if (waiting.polls_left-- > 0) return false;
+            // Not before: until then nothing that the batch writes may be looked at.
+            coder_->submit(*waiting.batch);
+            WARPRAID_ASSERT(waiting.batch->done);
+            ++done;
+            return true;
+        });
+        return done;
+    }
+
+  private:
+    struct Waiting {
+        parity::Batch* batch;
+        std::uint64_t polls_left;
+    };
+    std::unique_ptr<parity::Coder> coder_ = parity::make_reference_coder();
+    SeededRandom random_{1};
+    std::vector<Waiting> waiting_;
+};
+
+std::unique_ptr<parity::Coder> make_coder(TestGroup::Parity parity) {
+    if (parity == TestGroup::Parity::kLater) return std::make_unique<LateCoder>();
+    return parity::make_reference_coder();
+}
+
 }  // namespace
 
+// Counts what a volatile write cache would hold. What a flush covers are the writes that were
+// completed when it was submitted, and no others.
+class TestGroup::CachedDrive final : public io::Drive {
+  public:
+    explicit CachedDrive(std::unique_ptr<io::Drive> inner)
+        : inner_(std::move(inner)),
+          written_(inner_->limits().size_bytes / inner_->limits().logical_block_bytes) {}
+    const io::DriveLimits& limits() const override { return inner_->limits(); }
+    std::uint32_t in_flight() const override { return inner_->in_flight(); }
+    void submit(io::Command& command) override {
+        if (command.opcode == io::Opcode::kFlush) flushes_[&command] = completed_;
+        inner_->submit(command);
+        // It completes in the reactor's next phase, which tells the drive that is named here.
+        command.drive = this;
+    }
+    void note_completed(io::Command& command) override {
+        inner_->note_completed(command);
+        const bool is_flush = command.opcode == io::Opcode::kFlush;
+        const std::uint64_t covered = is_flush ? flushes_.extract(&command).mapped() : 0;
+        if (command.error != 0 || command.opcode == io::Opcode::kRead) return;
+        if (is_flush) {
+            for (std::uint64_t& number : written_) number = number <= covered ? 0 : number;
+            return;
+        }
+        const std::uint32_t block = limits().logical_block_bytes;
+        ++completed_;
+        for (std::uint64_t at = command.offset; at < command.offset + command.length_bytes;
+             at += block) {
+            written_[at / block] = command.fua ? 0 : completed_;
+        }
+    }
+    std::uint64_t unflushed_bytes(std::uint64_t offset, std::uint64_t bytes) const {
+        const std::uint32_t block = limits().logical_block_bytes;
+        std::uint64_t blocks = 0;
+        for (std::uint64_t at = offset; at < offset + bytes; at += block) {
+            if (written_[at / block] != 0) ++blocks;
+        }
+        return blocks * block;
+    }
+
+  private:
+    std::unique_ptr<io::Drive> inner_;
+    std::vector<std::uint64_t> written_;  // by block: number of the write, 0 when durable
+    std::uint64_t completed_ = 0;
+    std::map<io::Command*, std::uint64_t> flushes_;  // writes completed when it was submitted
+};
+
+std::uint64_t TestGroup::unflushed_bytes(std::uint32_t slot) const {
+    return caches_[slot]->unflushed_bytes(kDataOffset, layout_.shape().member_data_bytes);
+}
+
+bool TestGroup::is_flushed(std::uint32_t slot, std::uint64_t data_offset,
+                           std::uint64_t bytes) const {
+    return caches_[slot]->unflushed_bytes(kDataOffset + data_offset, bytes) == 0;
+}
+
 TestGroup::TestGroup(const geometry::Shape& shape, std::uint64_t region_stripes,
-                     std::span<const std::uint64_t> dirty)
+                     std::span<const std::uint64_t> dirty, Parity parity)
     : reactor_(clock_),
       layout_(layout_of(shape)),
       region_stripes_(region_stripes),
       arena_(std::move(io::BufferArena::make(64 * kMiB)).value()),
-      coder_(parity::make_reference_coder()),
+      coder_(make_coder(parity)),
       stores_(shape.members),
-      drives_(shape.members) {
+      drives_(shape.members),
+      caches_(shape.members) {
     for (std::uint32_t slot = 0; slot < shape.members; ++slot) {
         faults_.push_back(std::make_unique<DriveFaults>());
         install_drive(slot);
@@ -113,8 +205,9 @@ void TestGroup::install_drive(std::uint32_t slot) {
         if (faults.fail_write_after >= 0 && faults.fail_write_after-- == 0) return EIO;
         return 0;
     };
-    std::unique_ptr<io::Drive> ram = io::make_ram_drive(stores_[slot], reactor_);
-    ram = std::make_unique<HoldingDrive>(std::move(ram), reactor_, faults.hold_flushes);
+    auto cached = std::make_unique<CachedDrive>(io::make_ram_drive(stores_[slot], reactor_));
+    caches_[slot] = cached.get();
+    auto ram = std::make_unique<HoldingDrive>(std::move(cached), reactor_, faults.hold_flushes);
     drives_[slot] = io::make_faulty_drive(std::move(ram), reactor_, fault);
     view_.members[slot].drive = drives_[slot].get();
 }

@@ -32,9 +32,12 @@ class TestGroup final : public Listener, public intent::Listener {
         bool hold_flushes = false;  // they wait until this is false again
     };
 
+    /// When the parity coder has done a batch: in submit(), or some turns later and out of order.
+    enum class Parity : std::uint8_t { kAtOnce, kLater };
+
     /// `dirty`: the regions that an unclean stop left behind, as in intent::Bitmap's constructor.
     TestGroup(const geometry::Shape& shape, std::uint64_t region_stripes,
-              std::span<const std::uint64_t> dirty = {});
+              std::span<const std::uint64_t> dirty = {}, Parity parity = Parity::kAtOnce);
     ~TestGroup() override;
 
     Engine& engine() { return *engine_; }
@@ -45,6 +48,10 @@ class TestGroup final : public Listener, public intent::Listener {
     std::byte* bytes(std::uint32_t slot) { return io::ram_bytes(*stores_[slot]); }
     bool failed() const { return view_.failed; }
     std::uint32_t missing_mask() const;
+    /// Bytes of the member's data area that a power cut could lose: written, and neither with FUA
+    /// nor flushed since.
+    std::uint64_t unflushed_bytes(std::uint32_t slot) const;
+    bool is_flushed(std::uint32_t slot, std::uint64_t data_offset, std::uint64_t bytes) const;
     std::uint64_t faults_seen = 0;
 
     /// One turn of the loop, then the stand-in control plane.
@@ -77,6 +84,7 @@ class TestGroup final : public Listener, public intent::Listener {
     static constexpr std::uint64_t kDataOffset = 1024 * 1024;
 
   private:
+    class CachedDrive;
     void install_drive(std::uint32_t slot);
     void retire(std::uint32_t slot);
     void take_out_faulty();
@@ -93,6 +101,7 @@ class TestGroup final : public Listener, public intent::Listener {
     std::vector<std::shared_ptr<io::RamStore>> stores_;
     std::vector<std::unique_ptr<DriveFaults>> faults_;
     std::vector<std::unique_ptr<io::Drive>> drives_;
+    std::vector<CachedDrive*> caches_;  // innermost of drives_, or of those that left
     std::vector<std::unique_ptr<io::Drive>> old_drives_;
     std::unique_ptr<intent::Bitmap> bitmap_;
     std::unique_ptr<Engine> engine_;
