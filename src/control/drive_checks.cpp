@@ -51,9 +51,11 @@ Status ServiceImpl::check_content(const ScanEntry& look, bool force) const {
             continue;
         }
         const format::Member& member = running->group->record().members[superblock->slot.get()];
-        if (member.drive != superblock->drive || member.state == format::MemberState::kFailed) {
-            continue;
-        }
+        // One that somebody else has used since does not return by itself.
+        const bool will_return = member.drive == superblock->drive &&
+                                 member.state != format::MemberState::kFailed &&
+                                 !look.has_signature;
+        if (!will_return) continue;
         return Error{ErrorCode::kInUse,
                      fmt::format("{} belongs to slot {} of the running group {} and will return to "
                                  "it: use another drive",

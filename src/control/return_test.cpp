@@ -54,6 +54,37 @@ TEST(Return, ADriveThatWasAwayOverRestartsCatchesUp) {
     EXPECT_TRUE(world.holds_pattern(20 * kMiB, 2 * kMiB, 6));
 }
 
+TEST(Return, ADriveThatSomebodyElseUsedMeanwhileIsLeftAlone) {
+    World world;
+    world.add_drives(3);
+    world.make_group(Level::kRaid5, 3);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    TestDrive& drive = world.provider.drive("d1");
+    drive.gone = true;
+    ASSERT_TRUE(world.write_pattern(8 * kMiB, 2 * kMiB, 5).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
+    {
+        const auto paused = ServiceTestAccess::pause(world.service());
+        // The magic of ext4; both superblocks are as they were.
+        io::ram_bytes(*drive.store)[1024 + 56] = std::byte{0x53};
+        io::ram_bytes(*drive.store)[1024 + 57] = std::byte{0xef};
+        drive.gone = false;
+    }
+    const std::vector<std::byte> before = world.provider.bytes_of("d1");
+    ASSERT_TRUE(world.wait_for([&] { return world.has_event("member-not-returned"); }));
+    ASSERT_TRUE(world.service().assemble({}).ok());
+    world.stop();
+    world.start();
+    ASSERT_TRUE(world.service().assemble({}).ok());
+    EXPECT_EQ(world.group().state, GroupState::kDegraded);
+    EXPECT_EQ(world.provider.bytes_of("d1"), before);
+    EXPECT_EQ(world.service().replace_drive({"g:1", "d1", false}).error().code,
+              ErrorCode::kHasSuperblock);
+    ASSERT_TRUE(world.service().replace_drive({"g:1", "d1", true}).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.count_mismatches(), 0u);
+}
+
 TEST(Return, ADriveThatShrankAndGrewBackIsRebuiltAsAWhole) {
     World world;
     world.add_drives(2);

@@ -60,7 +60,14 @@ std::vector<ScanEntry> ServiceImpl::scan_usable() {
 
 Result<std::vector<AssembleOutcome>> ServiceImpl::assemble(const AssembleOptions& options) {
     const Lock lock(mutex_);
-    const std::vector<ScanEntry> entries = scan_usable();
+    std::vector<ScanEntry> entries = scan_usable();
+    // A drive of a deleted group that somebody else uses is his, whatever its superblocks say.
+    std::erase_if(entries, [&](const ScanEntry& entry) {
+        const format::GroupRecord* record = record_of(entry.drive);
+        if (record == nullptr || !record->destroyed || !entry.has_signature) return false;
+        if (options.destroyed) report_reused(entry, record->name);
+        return true;
+    });
     std::vector<AssembleOutcome> outcomes = assemble_found(entries, options, false);
     take_back_members(entries);
     try_to_save_state();

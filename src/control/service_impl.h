@@ -261,6 +261,8 @@ class ServiceImpl final : public Service {
     void adopt_spares(std::span<const ScanEntry> entries);
     void take_back_members(std::span<const ScanEntry> entries);
     void take_back(Running& running, std::span<const ScanEntry> entries);
+    /// Once for each drive.
+    void report_reused(const ScanEntry& entry, const std::string& group);
     void look_for_drives();
     bool is_drive_wanted() const;
 

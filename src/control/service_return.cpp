@@ -1,4 +1,6 @@
 // Drives that turn up: spares of earlier times, and members that were away.
+#include <fmt/format.h>
+
 #include "control/service_impl.h"
 
 namespace warpraid::control {
@@ -39,6 +41,15 @@ void ServiceImpl::take_back_members(std::span<const ScanEntry> entries) {
     }
 }
 
+void ServiceImpl::report_reused(const ScanEntry& entry, const std::string& group) {
+    std::string text = fmt::format(
+        "{} was a member of group {} and holds {} now: it is left alone; if that is not needed, "
+        "give it to the group with 'replace --force'",
+        drive_text(entry.drive.identity), group, entry.finding);
+    if (!said_.insert(text).second) return;
+    report(Severity::kWarning, "member-not-returned", text, group, entry.drive.identity.serial);
+}
+
 // Assembly knows which drives may return: it is asked with the live members as they are now and the
 // drives that were found.
 void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries) {
@@ -49,7 +60,13 @@ void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries
         // What was scanned before the group started, or took the drive, is the same drive once
         // more.
         const bool is_used = !check_not_held(entry.drive.identity).ok();
-        if (!is_used && belongs_to(entry.drive, record.uuid)) found.push_back(entry.drive);
+        if (is_used || !belongs_to(entry.drive, record.uuid)) continue;
+        // What it missed would be written over what somebody else keeps there now.
+        if (entry.has_signature) {
+            report_reused(entry, record.name);
+        } else {
+            found.push_back(entry.drive);
+        }
     }
     if (found.empty()) return;
     for (std::uint32_t index = 0; index < record.members.size(); ++index) {

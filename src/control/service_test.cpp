@@ -33,6 +33,45 @@ TEST_P(EveryLevel, IsMadeWrittenAndFoundAgainAfterARestart) {
     EXPECT_TRUE(world.holds_pattern(5 * kMiB, 9 * kMiB, 1));
 }
 
+TEST_P(EveryLevel, DrivesOfUnequalSizesAreCappedAtTheSmallest) {
+    World world;
+    world.add_drives(GetParam().members, 96 * kMiB);
+    const std::uint64_t wanted =
+        world.make_group(GetParam().level, GetParam().members, "equal").capacity_bytes;
+    ASSERT_TRUE(world.service().delete_group("equal", true).ok());
+    CreateGroup command;
+    command.name = "g";
+    command.level = GetParam().level;
+    for (std::uint32_t i = 0; i + 1 < GetParam().members; ++i) {
+        const std::string serial = "big" + std::to_string(i);
+        world.provider.add(serial, (104 + std::uint64_t{24} * i) * kMiB);
+        ASSERT_TRUE(world.service().create_drive({{"/ram/" + serial}, 0}).ok());
+        command.drives.push_back(serial);
+    }
+    command.drives.push_back("d0");
+    const auto made = world.service().create_group(command);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    EXPECT_EQ(made->capacity_bytes, wanted);
+    const std::uint64_t smallest_tail = made->members.back().unused_tail_bytes;
+    for (const MemberInfo& member : made->members) {
+        EXPECT_EQ(member.unused_tail_bytes - smallest_tail, member.drive_bytes - 96 * kMiB);
+    }
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    const std::uint64_t end = made->capacity_bytes - kMiB;
+    ASSERT_TRUE(world.write_pattern(kMiB, end - kMiB, 3).ok());
+    world.stop();
+    world.start();
+    EXPECT_TRUE(world.holds_pattern(kMiB, end - kMiB, 3));
+    if (GetParam().level == Level::kRaid0) return;
+    EXPECT_EQ(world.count_mismatches(), 0u);
+    // The last block of the data area is rebuilt from bigger drives onto one as small as the
+    // smallest.
+    ASSERT_TRUE(world.service().replace_drive({"big0", "d1", false}).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_TRUE(world.holds_pattern(kMiB, end - kMiB, 3));
+    EXPECT_EQ(world.count_mismatches(), 0u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Levels, EveryLevel,
                          testing::Values(LevelCase{Level::kRaid0, 3}, LevelCase{Level::kRaid1, 2},
                                          LevelCase{Level::kRaid5, 4}, LevelCase{Level::kRaid6, 5},

@@ -1,4 +1,9 @@
-"""What the drives of a test are: sparse files, or loop devices over such files."""
+"""What the drives of a test are: sparse files, or loop devices over such files; and what others may
+have left on them."""
+
+import os
+import struct
+import zlib
 
 from harness import Skip, need_programs, need_root
 
@@ -61,3 +66,30 @@ class Loops:
 
     def discard(self, device):
         """The device goes at the end of the test."""
+
+
+def put(path, offset, data):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def put_gpt(path):
+    """A protective MBR and a table with one partition, as any partitioning tool leaves them."""
+    blocks = os.stat(path).st_size // 512
+    entries = bytearray(128 * 128)
+    struct.pack_into("<16s16sQQQ", entries, 0, bytes(range(16)), bytes(range(16, 32)), 2048,
+                     blocks - 2049, 0)
+    table_crc = zlib.crc32(entries)
+
+    def header(my, other, table):
+        raw = struct.pack("<8sIIIIQQQQ16sQIII", b"EFI PART", 0x10000, 92, 0, 0, my, other, 34,
+                          blocks - 34, bytes(range(32, 48)), table, 128, 128, table_crc)
+        return raw[:16] + struct.pack("<I", zlib.crc32(raw)) + raw[20:]
+
+    mbr = bytearray(512)
+    struct.pack_into("<BBBBBBBBII", mbr, 446, 0, 0, 2, 0, 0xEE, 0xFF, 0xFF, 0xFF, 1,
+                     min(blocks - 1, 0xFFFFFFFF))
+    mbr[510:] = b"\x55\xaa"
+    put(path, 0, mbr + header(1, blocks - 1, 2).ljust(512, b"\0") + entries)
+    put(path, (blocks - 33) * 512, entries + header(blocks - 1, 1, blocks - 33).ljust(512, b"\0"))

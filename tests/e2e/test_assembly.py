@@ -3,11 +3,13 @@
 import os
 import shutil
 import threading
+import time
 
 import clients
 import oracle
 import superblock
 from daemon import Daemon, changed, prints_of, rename_all, still_prints, zero_ends
+from drives import put_gpt
 from harness import MIB, Failure, check, equal, parametrize
 
 SMALL = 96 * MIB
@@ -150,14 +152,20 @@ def test_r17_two_copies(case):
                    names=copies)
 
 
-def test_r19_destroyed_group(case):
+@parametrize("ext4", "gpt")
+def test_r19_destroyed_group(case, kind):
     """A group that was deleted is not offered again, and a scan writes to nothing."""
     daemon = Daemon(case).start()
     drives, _ = made_group(case, daemon, "raid5", 3)
     daemon.cli("unexport", "volume", "g", "v-g")
     daemon.cli("delete", "group", "g")
     daemon.stop()
-    case.run(["mkfs.ext4", "-q", "-F", drives[0]])
+    if kind == "ext4":
+        case.run(["mkfs.ext4", "-q", "-F", drives[0]])
+    else:
+        # It leaves both superblocks as they are.
+        put_gpt(drives[0])
+        superblock.copies(drives[0])
     before = prints_of(drives)
     newcomer = Daemon(case, "second").start(globs(case))
     equal([group["name"] for group in newcomer.list("group") if group["state"] != "offline"], [],
@@ -168,11 +176,16 @@ def test_r19_destroyed_group(case):
     check(answer.status != 0, f"a deleted group was assembled: {answer.stdout}")
     newcomer.cli("examine")
     equal(changed(before, prints_of(drives)), [], "drives that were written")
-    # The one with a file system is nobody's member any more, whatever its last MiB says.
+    # The one that somebody else uses is nobody's member any more, whatever its superblocks say.
     status, outcomes = newcomer.assemble("g", "--destroyed")
     equal(outcomes["g"]["outcome"], "started", f"assemble --destroyed: {outcomes}")
     equal(newcomer.group("g")["state"], "degraded", "state")
-    case.run(["e2fsck", "-f", "-n", drives[0]])
+    write_data(case, newcomer, "g")
+    time.sleep(5)  # two scans
+    equal(newcomer.group("g")["state"], "degraded", "state after a while")
+    equal(changed(before, prints_of(drives[:1])), [], "the drive that is used otherwise")
+    if kind == "ext4":
+        case.run(["e2fsck", "-f", "-n", drives[0]])
 
 
 def split_brain(case, level, count, first_half):

@@ -1,5 +1,6 @@
 """Loop devices with 512 and 4096 byte sectors: block devices as the product meets them."""
 
+import itertools
 import os
 import shutil
 
@@ -15,6 +16,8 @@ from rigs import Rig, Shape, survive_losses
 SIZE = 128 * MIB
 # A part of the losses, so that it takes minutes: RAID 1 and 5 lose each drive with one kind of
 # sectors or the other, RAID 6 six of its ten pairs. File-backed drives lose all: test_levels.py.
+# With WARPRAID_SOAK=1 in the environment it is all of them here as well, and fifty kills.
+SOAK = os.environ.get("WARPRAID_SOAK") == "1"
 SHAPES = {
     512: (Shape("raid0", "raid0", 3, ()), Shape("raid1", "raid1", 2, ((0,),)),
           Shape("raid5", "raid5", 4, ((0,), (2,))),
@@ -25,8 +28,14 @@ SHAPES = {
            Shape("raid6", "raid6", 5, ((1, 2), (3, 4), (0, 3))),
            Shape("raid10", "raid10", 4, ((3, 1),))),
 }
+if SOAK:
+    every = (Shape("raid0", "raid0", 3, ()), Shape("raid1", "raid1", 2, ((0,), (1,))),
+             Shape("raid5", "raid5", 4, tuple((slot,) for slot in range(4))),
+             Shape("raid6", "raid6", 5, tuple(itertools.combinations(range(5), 2))),
+             Shape("raid10", "raid10", 4, ((0, 2), (1, 3), (0, 3), (1, 2))))
+    SHAPES = {512: every, 4096: every}
 # Fewer than the fifty of file-backed drives, the last of them under fio: test_kill9.py.
-KILLS = 3
+KILLS = 50 if SOAK else 3
 
 
 def started(case, devices):

@@ -9,6 +9,7 @@ import zlib
 import clients
 import oracle
 from daemon import Daemon, prints_of
+from drives import put, put_gpt
 from harness import GIB, MIB, check, equal, need_programs, parametrize
 
 DRIVE = 256 * MIB
@@ -78,7 +79,7 @@ def test_r01_exact_size(case):
         size = DRIVE - missing
         news.append(replacement(case, daemon, f"new-{missing}.img", size))
         daemon.refused(["replace", "drive", drives[2], news[-1]], "member-too-small",
-                       [*drives, *news], has=[str(size)], names=[news[-1]])
+                       [*drives, *news], has=[str(size), str(DRIVE)], names=[news[-1]])
     same = replacement(case, daemon, "same.img", DRIVE)
     daemon.cli("replace", "drive", drives[2], same)
     daemon.wait_state("optimal")
@@ -113,6 +114,7 @@ def test_r03_replacement_bigger(case):
     equal(member["drive_bytes"], DRIVE + 2 * GIB, "drive_bytes")
     tail = member["unused_tail_bytes"] - found["members"][0]["unused_tail_bytes"]
     check(abs(tail - 2 * GIB) <= 64 * MIB, f"unused tail {member['unused_tail_bytes']}")
+    daemon.verify()
 
 
 def test_r05_candidate_of_another_group(case):
@@ -453,36 +455,9 @@ def make_xfs(case, path):
     case.run(["mkfs.xfs", "-q", path])
 
 
-def put(path, offset, data):
-    with open(path, "r+b") as file:
-        file.seek(offset)
-        file.write(data)
-
-
 def make_swap(case, path):
     need_programs("mkswap")
     case.run(["mkswap", path])
-
-
-def make_gpt(case, path):
-    """A protective MBR and a table with one partition, as any partitioning tool leaves them."""
-    blocks = os.stat(path).st_size // 512
-    entries = bytearray(128 * 128)
-    struct.pack_into("<16s16sQQQ", entries, 0, bytes(range(16)), bytes(range(16, 32)), 2048,
-                     blocks - 2049, 0)
-    table_crc = zlib.crc32(entries)
-
-    def header(my, other, table):
-        raw = struct.pack("<8sIIIIQQQQ16sQIII", b"EFI PART", 0x10000, 92, 0, 0, my, other, 34,
-                          blocks - 34, bytes(range(32, 48)), table, 128, 128, table_crc)
-        return raw[:16] + struct.pack("<I", zlib.crc32(raw)) + raw[20:]
-
-    mbr = bytearray(512)
-    struct.pack_into("<BBBBBBBBII", mbr, 446, 0, 0, 2, 0, 0xEE, 0xFF, 0xFF, 0xFF, 1,
-                     min(blocks - 1, 0xFFFFFFFF))
-    mbr[510:] = b"\x55\xaa"
-    put(path, 0, mbr + header(1, blocks - 1, 2).ljust(512, b"\0") + entries)
-    put(path, (blocks - 33) * 512, entries + header(blocks - 1, 1, blocks - 33).ljust(512, b"\0"))
 
 
 def make_luks(case, path):
@@ -514,7 +489,7 @@ def make_zfs(case, path):
             + (5000).to_bytes(8, "little"))
 
 
-SIGNATURES = {"ext4": make_ext4, "xfs": make_xfs, "swap": make_swap, "gpt": make_gpt,
+SIGNATURES = {"ext4": make_ext4, "xfs": make_xfs, "swap": make_swap, "gpt": lambda case, path: put_gpt(path),
               "luks": make_luks, "lvm": make_lvm, "md": make_md, "zfs": make_zfs}
 
 
