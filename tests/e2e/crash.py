@@ -50,10 +50,11 @@ class Group:
         daemon.make_group(level, self.drives, name=self.name, volume=self.volume)
         volume = next(found for found in daemon.list("volume") if found["name"] == self.volume)
         block = volume["block_bytes"]
-        size = volume["size_bytes"]
+        # fio has the last whole MiB to itself, the oracle some place in front of them.
+        fio_start = volume["size_bytes"] // MIB * MIB - 2 * FIO_AREA
         # Small blocks in one group: they make many partial writes of one 4 KiB page.
         block = block if level == "raid5" else 4096
-        first = case.random.randrange(0, size - AREA - 2 * FIO_AREA, 4096)
+        first = case.random.randrange(0, fio_start - AREA, 4096)
         self.oracle = oracle.Oracle(number + 1, case.random.getrandbits(32), first,
                                     AREA if block == 4096 else 2 * MIB, block)
         self.writer = None
@@ -65,7 +66,7 @@ class Group:
         self.resynced = 0
         mix = clients.MIX_512 if volume["block_bytes"] == 512 else clients.MIX_4096
         self.patterns = [clients.Pattern(case.random.getrandbits(28), mix=mix, size=FIO_AREA,
-                                         offset=size // MIB * MIB - (2 - half) * FIO_AREA)
+                                         offset=fio_start + half * FIO_AREA)
                          for half in (0, 1)]
         self.fio = None
 
