@@ -10,6 +10,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import api_schema  # noqa: E402
 import cpp  # noqa: E402
 import ratchet  # noqa: E402
 import rules  # noqa: E402
@@ -232,6 +233,45 @@ class PlantedViolations(unittest.TestCase):
         self.write(ratchet.PATH, "ban heap:src/io/a.cpp 1\n")
         found = tidy.findings(self.root, against=["HEAD"])[0]
         self.assertTrue(any("new exception `ban heap:src/io/a.cpp 1`" in f[3] for f in found), found)
+
+    def plant_api(self, routes='{"GET", {"things", "*"}, get_thing},'):
+        page = ("# The API\n\n| route | answers |\n|---|---|\n"
+                "| GET `/api/v1/things/ID` | `thing`: Thing |\n\n## Fields\n\n### Requests\n\n"
+                "| field | type | bounds |\n|---|---|---|\n| `force` | boolean | |\n\n"
+                "### Parameters\n\n| field | type | bounds |\n|---|---|---|\n| `after` | integer | |\n\n"
+                "### Thing\n\n| field | type | meaning |\n|---|---|---|\n"
+                "| `state` | string | `fine`, `bad` |\n| `size` | integer or null | |\n\n"
+                "### Error\n\n| field | type | meaning |\n|---|---|---|\n| `code` | string | |\n")
+        errors = '// Errors.\n#pragma once\nX(kBad, "bad-thing", EINVAL, 400)\n'
+        self.write("docs/api.md", page)
+        self.write("src/base/error_table.h", errors)
+        self.write("src/api/CMakeLists.txt", "warpraid_library(api SOURCES routes.cpp)\n")
+        self.write("src/api/routes.cpp", routes + "\n")
+        schema = api_schema.make(page, errors)
+        self.write("docs/openapi.json", api_schema.render(schema))
+        return schema
+
+    def test_the_schema_of_the_api_is_made_of_its_page(self):
+        schema = self.plant_api()
+        self.expect_nothing()
+        thing = schema["components"]["schemas"]["Thing"]
+        self.assertEqual(thing["properties"]["state"]["enum"], ["fine", "bad"])
+        self.assertEqual(thing["properties"]["size"]["oneOf"][1], {"type": "null"})
+        self.assertFalse(thing["additionalProperties"])
+        self.write("docs/openapi.json", api_schema.render(schema).replace("fine", "good"))
+        self.expect("docs/openapi.json", "api", "not that of docs/api.md")
+
+    def test_routes_that_only_one_side_knows(self):
+        self.plant_api('{"GET", {"things", "*"}, get_thing},\n{"POST", {"things"}, post_thing},')
+        self.expect("docs/api.md", "api", "POST /api/v1/things is not in docs/api.md")
+        self.plant_api("")
+        self.expect("docs/api.md", "api", "GET /api/v1/things/* is not served")
+
+    def test_a_type_that_the_schema_does_not_know(self):
+        self.plant_api()
+        with open(os.path.join(self.root, "docs/api.md"), "a", encoding="utf-8") as page:
+            page.write("| `more` | float | |\n")
+        self.expect("docs/api.md", "api", "the type 'float' is unknown")
 
     def test_the_program_exits_1_and_names_the_place(self):
         self.write("src/io/a.cpp", "int x; \n")

@@ -10,6 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import api_schema  # noqa: E402
 import checks  # noqa: E402
 import documents  # noqa: E402
 import ratchet as ratchets  # noqa: E402
@@ -25,7 +26,8 @@ def findings(root, against=("HEAD",)):
     found = []
     for check in (checks.layers, checks.links, checks.headers, checks.text_form, checks.leftovers,
                   checks.registered, documents.doc_links, documents.promised_commands,
-                  documents.preset_pairs, documents.named_tests, documents.error_codes):
+                  documents.preset_pairs, documents.named_tests, documents.error_codes,
+                  api_schema.check):
         found += check(repo)
     found += checks.bans(repo, ratchet)
     found += checks.sizes(repo, ratchet)
