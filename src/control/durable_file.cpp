@@ -43,10 +43,11 @@ std::string before(const std::string& path) {
     return path + ".old";
 }
 
-/// A second name for what is at `path` now. A file system without hard links gives none.
+/// A second name for what is at `path` now. A file system without hard links gives none, and then
+/// there is nothing to put back.
 void keep_old(const std::string& path) {
     ::unlink(before(path).c_str());
-    static_cast<void>(::link(path.c_str(), before(path).c_str()));
+    [[maybe_unused]] const int linked = ::link(path.c_str(), before(path).c_str());
 }
 
 /// After a rename to `path`. What was not there before is taken away again.
