@@ -124,6 +124,7 @@ TestDrive& TestProvider::add(const std::string& serial, std::uint64_t size_bytes
     drive->block_bytes = block_bytes;
     drive->store = io::make_ram_store(serial, size_bytes, block_bytes);
     drive->frozen = &frozen;
+    const std::lock_guard lock(mutex_);
     return *(drives_["/ram/" + serial] = drive);
 }
 
@@ -135,6 +136,7 @@ TestDrive& TestProvider::add_over(const std::string& serial, const std::string& 
 }
 
 void TestProvider::swap_paths(const std::string& first, const std::string& second) {
+    const std::lock_guard lock(mutex_);
     std::swap(drives_.at("/ram/" + first), drives_.at("/ram/" + second));
 }
 
@@ -147,11 +149,16 @@ std::vector<std::byte> TestProvider::bytes_of(const std::string& serial) {
 Result<std::unique_ptr<io::BlockingDrive>> TestProvider::open(const std::string& path,
                                                               io::OpenMode mode) {
     // Like a file system whose current directory is its root.
-    const auto found = drives_.find(path.starts_with('/') ? path : "/" + path);
-    if (found == drives_.end() || found->second->gone) {
+    std::shared_ptr<TestDrive> state;
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = drives_.find(path.starts_with('/') ? path : "/" + path);
+        if (found != drives_.end()) state = found->second;
+    }
+    if (state == nullptr || state->gone) {
         return Error{ErrorCode::kDriveMissing, "no drive at " + path};
     }
-    TestDrive& drive = *found->second;
+    TestDrive& drive = *state;
     const bool exclusive = mode == io::OpenMode::kExclusive;
     if (exclusive && drive.read_only) {
         return Error{ErrorCode::kDriveReadOnly, "drive " + drive.serial + " is read-only"};
@@ -160,7 +167,7 @@ Result<std::unique_ptr<io::BlockingDrive>> TestProvider::open(const std::string&
         return Error{ErrorCode::kDriveBusy, "drive " + drive.serial + " is in use"};
     }
     return std::unique_ptr<io::BlockingDrive>(
-        std::make_unique<TestBlockingDrive>(found->second, path, exclusive));
+        std::make_unique<TestBlockingDrive>(std::move(state), path, exclusive));
 }
 
 namespace {
@@ -199,6 +206,7 @@ bool TestProvider::share_storage(const io::BlockingDrive& first, const io::Block
 
 std::vector<std::string> TestProvider::list(std::span<const std::string> patterns) {
     std::vector<std::string> paths;
+    const std::lock_guard lock(mutex_);
     for (const auto& [path, drive] : drives_) {
         if (!patterns.empty() && !drive->gone) paths.push_back(path);
     }

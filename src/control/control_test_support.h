@@ -56,9 +56,13 @@ class TestProvider final : public io::DriveProvider {
     /// The drive's path is "/ram/<serial>".
     TestDrive& add(const std::string& serial, std::uint64_t size_bytes,
                    std::uint32_t block_bytes = 512);
-    TestDrive& drive(const std::string& serial) { return *drives_.at("/ram/" + serial); }
+    TestDrive& drive(const std::string& serial) {
+        const std::lock_guard lock(mutex_);
+        return *drives_.at("/ram/" + serial);
+    }
     /// Another path of the drive.
     void alias(const std::string& serial, const std::string& path) {
+        const std::lock_guard lock(mutex_);
         drives_[path] = drives_.at("/ram/" + serial);
     }
     /// A drive of another name and serial over the bytes of `serial`.
@@ -67,6 +71,7 @@ class TestProvider final : public io::DriveProvider {
     void swap_paths(const std::string& first, const std::string& second);
     /// The drive has another path from now on.
     void move(const std::string& serial, const std::string& path) {
+        const std::lock_guard lock(mutex_);
         drives_[path] = drives_.at("/ram/" + serial);
         drives_.erase("/ram/" + serial);
     }
@@ -83,6 +88,7 @@ class TestProvider final : public io::DriveProvider {
     std::atomic<bool> knows_stacking = false;  // whether share_storage() tells anything
 
   private:
+    std::mutex mutex_;  // tests add drives while the service scans
     std::map<std::string, std::shared_ptr<TestDrive>> drives_;
 };
 

@@ -132,6 +132,7 @@ class Undo : public testing::Test {
     /// Counts the writes that the control plane makes from now on, and from write `last` on none
     /// arrives any more.
     void freeze_after(int last) {
+        const auto paused = ServiceTestAccess::pause(world.service());
         writes = 0;
         for (std::uint32_t i = 0; i < kDrives; ++i) {
             world.provider.drive(name_of(i)).before_write = [this, last] {
@@ -140,6 +141,7 @@ class Undo : public testing::Test {
         }
     }
     void stop_counting() {
+        const auto paused = ServiceTestAccess::pause(world.service());
         for (std::uint32_t i = 0; i < kDrives; ++i) {
             world.provider.drive(name_of(i)).before_write = nullptr;
         }
