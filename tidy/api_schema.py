@@ -10,6 +10,11 @@ import os
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import documents  # noqa: E402
+
 PAGE = "docs/api.md"
 SCHEMA = "docs/openapi.json"
 ROUTES = "src/api/routes.cpp"
@@ -146,8 +151,7 @@ def make(page_text, errors_text):
     for name, rows in objects.items():
         fields = fields_of(rows, page["names"])
         schemas[name] = closed(fields, list(fields))
-    codes = re.findall(r'X\(k\w+,\s*"([\w-]+)"', errors_text)
-    schemas["Error"]["properties"]["code"]["enum"] = codes
+    schemas["Error"]["properties"]["code"]["enum"] = documents.codes_of(errors_text)
     schemas["Refusal"] = closed({"error": {"$ref": "#/components/schemas/Error"}}, ["error"])
     paths = {}
     for cells in found[""]:

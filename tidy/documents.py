@@ -97,11 +97,16 @@ def named_tests(repo):
                 yield path, number, "promise", f"there is no test {name}"
 
 
+def codes_of(table):
+    """The stable codes of the table of errors, in its order."""
+    return re.findall(r'X\(k\w+,\s*"([\w-]+)"', table)
+
+
 def error_codes(repo):
     """An operator can look every error code up: docs/operating.md names each."""
     table, manual = "src/base/error_table.h", "docs/operating.md"
     if table not in repo.texts or manual not in repo.texts:
         return
-    for code in re.findall(r'X\(k\w+,\s*"([\w-]+)"', repo.texts[table]):
+    for code in codes_of(repo.texts[table]):
         if f"`{code}`" not in repo.texts[manual]:
             yield manual, 1, "promise", f"error code `{code}` is not explained"

@@ -2,6 +2,7 @@
 // answered before a flush, on no member that holds data, a copy or parity of it.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -18,6 +19,7 @@ using geometry::Level;
 using geometry::Shape;
 
 constexpr std::uint32_t kChunk = 64 * 1024;
+constexpr std::size_t kBufferBytes = 4 * kMiB;
 
 struct DurabilityCase {
     std::string name;
@@ -54,13 +56,11 @@ class Durability : public testing::TestWithParam<DurabilityCase> {
     }
 
   protected:
-    Durability() : memory_(4 * kMiB + 4096, std::byte{0x5a}) {
+    Durability() {
+        std::memset(buffer_.data, 0x5a, kBufferBytes);
         for (const std::uint32_t slot : GetParam().lost) group_.lose(slot);
     }
-    std::byte* data() {
-        const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-        return memory_.data() + (round_up(address, 4096) - address);
-    }
+    std::byte* data() { return buffer_.data; }
     std::uint64_t stripe_bytes() const { return group_.layout().stripe_data_bytes(); }
     /// One block, in the middle of a chunk, over two chunks, whole stripes, and a bit of each.
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges() const {
@@ -83,7 +83,7 @@ class Durability : public testing::TestWithParam<DurabilityCase> {
     }
 
     TestGroup group_{GetParam().shape, 4};
-    std::vector<std::byte> memory_;
+    AlignedBuffer buffer_{kBufferBytes};
 };
 
 TEST_P(Durability, AFlushReachesEveryMember) {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -19,15 +18,6 @@ namespace {
 
 using geometry::Level;
 using geometry::Shape;
-
-struct AlignedBuffer {
-    explicit AlignedBuffer(std::size_t size)
-        : data(static_cast<std::byte*>(std::aligned_alloc(4096, round_up(size, 4096)))) {}
-    ~AlignedBuffer() { std::free(data); }
-    AlignedBuffer(const AlignedBuffer&) = delete;
-    AlignedBuffer& operator=(const AlignedBuffer&) = delete;
-    std::byte* data;
-};
 
 class Model {
   public:

@@ -2,6 +2,7 @@
 // control plane that takes faulty members out, and helpers to lose, replace and return drives.
 #pragma once
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
@@ -18,6 +19,16 @@
 #include "parity/coder.h"
 
 namespace warpraid::array {
+
+/// Memory that a request may point to.
+struct AlignedBuffer {
+    explicit AlignedBuffer(std::size_t size)
+        : data(static_cast<std::byte*>(std::aligned_alloc(4096, round_up(size, 4096)))) {}
+    ~AlignedBuffer() { std::free(data); }
+    AlignedBuffer(const AlignedBuffer&) = delete;
+    AlignedBuffer& operator=(const AlignedBuffer&) = delete;
+    std::byte* data;
+};
 
 class TestGroup final : public Listener, public intent::Listener {
   public:

@@ -170,6 +170,8 @@ class Group {
     void build_view();
     void adopt();
     void commit_and_adopt();
+    /// For changes that have to be recorded: kMetadataWrite when the group failed over it.
+    Status record_change();
     std::vector<meta::MemberDrive> live_drives() const;
     std::uint32_t slots_not_in_sync() const;
     bool must_hold_bits() const;

@@ -150,6 +150,12 @@ void Group::commit_and_adopt() {
     adopt();
 }
 
+Status Group::record_change() {
+    commit_and_adopt();
+    if (!failed()) return success();
+    return Error{ErrorCode::kMetadataWrite, failure_};
+}
+
 void Group::put_out(Slot slot, MemberState state, LeaveReason reason) {
     drop(slot, state, reason);
     commit_and_adopt();
@@ -346,25 +352,19 @@ Status Group::take_back(Slot slot, std::unique_ptr<io::BlockingDrive> drive, boo
 // leaves a group that gets its table at the next start.
 Status Group::write_table() {
     WARPRAID_ASSERT(!has_table());
-    const auto record = [&](format::Table table) -> Status {
-        record_.table = table;
-        commit_and_adopt();
-        if (!failed()) return success();
-        return Error{ErrorCode::kMetadataWrite, failure_};
-    };
     if (is_held()) {
-        WARPRAID_TRY(record(format::Table::kToBeWritten));
+        record_.table = format::Table::kToBeWritten;
+        WARPRAID_TRY(record_change());
         look_for_work_ = true;
     }
     WARPRAID_TRY(volumes_->format());
-    return record(format::Table::kWritten);
+    record_.table = format::Table::kWritten;
+    return record_change();
 }
 
 Status Group::rename(const std::string& name) {
     record_.name = name;
-    commit_and_adopt();
-    if (!failed()) return success();
-    return Error{ErrorCode::kMetadataWrite, failure_};
+    return record_change();
 }
 
 }  // namespace warpraid::control

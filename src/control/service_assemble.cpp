@@ -53,8 +53,13 @@ std::vector<ScanEntry> ServiceImpl::scan_all() {
 }
 
 std::vector<ScanEntry> ServiceImpl::scan_usable() {
-    std::vector<ScanEntry> entries = scan_all();
-    std::erase_if(entries, [&](const ScanEntry& entry) { return is_to_be_restored(entry.drive); });
+    return usable(scan_all());
+}
+
+std::vector<ScanEntry> ServiceImpl::usable(std::vector<ScanEntry> entries) const {
+    std::erase_if(entries, [&](const ScanEntry& entry) {
+        return !check_not_to_be_restored(entry.drive).ok();
+    });
     return entries;
 }
 
@@ -293,15 +298,10 @@ Status ServiceImpl::start_candidate(const meta::Candidate& candidate,
     // What lies in its data is what the drives held before.
     if (started.group->is_held()) return success();
     end_undo(started);
-    if (!started.group->has_table()) {
-        const Status written = started.group->write_table();
-        if (written.ok()) return success();
-        report(Severity::kError, "volumes-unreadable", written.error().message, started.name);
-        return success();
-    }
-    const Status loaded = started.group->volumes().load();
-    if (!loaded.ok()) {
-        report(Severity::kError, "volumes-unreadable", loaded.error().message, started.name);
+    const Status ready =
+        started.group->has_table() ? started.group->volumes().load() : started.group->write_table();
+    if (!ready.ok()) {
+        report(Severity::kError, "volumes-unreadable", ready.error().message, started.name);
     }
     restore_exports(started);
     return success();

@@ -71,8 +71,8 @@ Status ServiceImpl::open() {
     deleted_groups_ = std::move(state.deleted_groups);
     WARPRAID_TRY(undo_.load());
     wait_for_busy_drives();
-    finish_undos(scan_all());
-    const std::vector<ScanEntry> entries = scan_usable();
+    // Looked at again: until they were let go of, something may have been written to them.
+    const std::vector<ScanEntry> entries = finish_undos(scan_all());
     adopt_spares(entries);
     assemble_found(entries, AssembleOptions{}, false);
     try_to_save_state();

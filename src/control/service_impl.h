@@ -227,11 +227,9 @@ class ServiceImpl final : public Service {
     Status finish_undo(const Uuid& group, std::span<const ScanEntry> entries);
     /// Why the group is not to be started.
     Error undo_problem(const Uuid& group, const std::string& name) const;
-    /// All that was begun.
-    void finish_undos(std::span<const ScanEntry> entries);
-    /// Whether it waits for what it held before, or others of its group do.
-    bool is_to_be_restored(const meta::FoundDrive& drive) const;
-    /// kInUse when it is.
+    /// All that was begun, on the drives of a scan; returns what scan_usable() sees then.
+    std::vector<ScanEntry> finish_undos(std::vector<ScanEntry> entries);
+    /// kInUse when it waits for what it held before, or others of its group do.
     Status check_not_to_be_restored(const meta::FoundDrive& drive) const;
 
     // service_assemble.cpp
@@ -239,6 +237,8 @@ class ServiceImpl final : public Service {
     /// Without drives that are to get back what they held before: whatever they carry now is not to
     /// be started, nor to be a spare.
     std::vector<ScanEntry> scan_usable();
+    /// What scan_usable() leaves of a scan.
+    std::vector<ScanEntry> usable(std::vector<ScanEntry> entries) const;
     std::vector<AssembleOutcome> assemble_found(std::span<const ScanEntry> entries,
                                                 const AssembleOptions& options, bool quietly);
     Status try_candidate(const meta::Candidate& candidate, std::span<const ScanEntry> entries,

@@ -126,8 +126,7 @@ void ServiceImpl::look_for_drives() {
     next_look_ns_ = now_ns + kLookNs;
     if (!is_drive_wanted() && now_ns < next_scan_ns_) return;
     next_scan_ns_ = now_ns + kIdleScanNs;
-    if (!undo_.groups_in(UndoState::kRestoring).empty()) finish_undos(scan_all());
-    const std::vector<ScanEntry> entries = scan_usable();
+    const std::vector<ScanEntry> entries = finish_undos(scan_all());
     adopt_spares(entries);
     const std::size_t groups_before = running_.size();
     assemble_found(entries, AssembleOptions{}, true);

@@ -196,16 +196,14 @@ Error ServiceImpl::undo_problem(const Uuid& group, const std::string& name) cons
                     name)};
 }
 
-void ServiceImpl::finish_undos(std::span<const ScanEntry> entries) {
+std::vector<ScanEntry> ServiceImpl::finish_undos(std::vector<ScanEntry> entries) {
     bool has_changed = false;
     for (const Uuid& group : undo_.groups_in(UndoState::kRestoring)) {
         has_changed = finish_undo(group, entries).ok() || has_changed;
     }
-    if (has_changed) try_to_save_state();
-}
-
-bool ServiceImpl::is_to_be_restored(const meta::FoundDrive& drive) const {
-    return !check_not_to_be_restored(drive).ok();
+    if (!has_changed) return usable(std::move(entries));
+    try_to_save_state();
+    return scan_usable();
 }
 
 Status ServiceImpl::check_not_to_be_restored(const meta::FoundDrive& drive) const {

@@ -116,14 +116,14 @@ def test_every_route(case):
     outcomes = api.ask("POST", "assemble", {"group": "h", "destroyed": True})["outcomes"]
     equal([one["outcome"] for one in outcomes], ["started"], "outcomes")
     api.ask("DELETE", "groups/{group}", pieces=["h"], query="?clear=true")
-    ask_the_uncommon(case, api, drives)
+    ask_the_uncommon(api, drives)
     api.ask("DELETE", "drives/{drive}", pieces=[drives[7]])
     every = {(method, path) for path, methods in api.document["paths"].items() for method in methods}
     equal(sorted(every - api.asked), [], "routes that were not asked")
 
 
-def ask_the_uncommon(case, api, drives):
-    """A group that is held, one that cannot start, one that has failed, and refusals."""
+def ask_the_uncommon(api, drives):
+    """A group that is held, one that cannot start, and refusals."""
     put(drives[7], 1024 + 56, b"\x53\xef")  # as of ext4
     api.ask("POST", "groups", {"level": "raid0", "drives": drives[6:], "name": "made"},
             code="has-signature")

@@ -11,7 +11,7 @@ from daemon import Daemon, print_of
 from drives import Loops
 from filesystems import survive_failures
 from harness import MIB, check, equal, parametrize, wait_until
-from rigs import Rig, Shape, survive_losses
+from rigs import Rig, Shape, singles, survive_losses
 
 SIZE = 128 * MIB
 # A part of the losses, so that it takes minutes: RAID 1 and 5 lose each drive with one kind of
@@ -29,8 +29,8 @@ SHAPES = {
            Shape("raid10", "raid10", 4, ((3, 1),))),
 }
 if SOAK:
-    every = (Shape("raid0", "raid0", 3, ()), Shape("raid1", "raid1", 2, ((0,), (1,))),
-             Shape("raid5", "raid5", 4, tuple((slot,) for slot in range(4))),
+    every = (Shape("raid0", "raid0", 3, ()), Shape("raid1", "raid1", 2, singles(2)),
+             Shape("raid5", "raid5", 4, singles(4)),
              Shape("raid6", "raid6", 5, tuple(itertools.combinations(range(5), 2))),
              Shape("raid10", "raid10", 4, ((0, 2), (1, 3), (0, 3), (1, 2))))
     SHAPES = {512: every, 4096: every}
