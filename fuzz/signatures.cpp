@@ -28,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         WARPRAID_ASSERT(texts.insert(signature.text).second);
     }
     static_cast<void>(format::find_signatures({input, input, drive_bytes}));
-    static_cast<void>(format::is_protective_md(input));
+    const bool is_protective = format::is_protective_md(input);
+    WARPRAID_ASSERT(is_protective || !format::decode_protective_mark(input));
     return 0;
 }

@@ -41,7 +41,9 @@ class TestBlockingDrive final : public io::BlockingDrive {
     Status write(std::uint64_t offset, std::span<const std::byte> from) override {
         if (state->superblock_writes_left-- == 0) state->gone = true;
         WARPRAID_TRY(probe());
+        const bool was_frozen = *state->frozen;
         if (state->before_write) state->before_write();
+        if (*state->frozen && !was_frozen && *state->tear_seed != 0) tear(offset, from);
         if (state->fail_writes || *state->frozen) {
             return Error{ErrorCode::kIo, "cannot write " + state->serial};
         }
@@ -59,6 +61,15 @@ class TestBlockingDrive final : public io::BlockingDrive {
     std::shared_ptr<TestDrive> state;
 
   private:
+    void tear(std::uint64_t offset, std::span<const std::byte> from) {
+        SeededRandom random(*state->tear_seed);
+        const std::size_t block = limits_.logical_block_bytes;
+        for (std::size_t at = 0; at < from.size(); at += block) {
+            if (random.below(2) == 0) continue;
+            EXPECT_TRUE(inner_->write(offset + at, from.subspan(at, block)).ok());
+        }
+    }
+
     io::DriveIdentity identity_;
     std::unique_ptr<io::BlockingDrive> inner_;
     io::DriveLimits limits_;
@@ -124,6 +135,7 @@ TestDrive& TestProvider::add(const std::string& serial, std::uint64_t size_bytes
     drive->block_bytes = block_bytes;
     drive->store = io::make_ram_store(serial, size_bytes, block_bytes);
     drive->frozen = &frozen;
+    drive->tear_seed = &tear_seed;
     const std::lock_guard lock(mutex_);
     return *(drives_["/ram/" + serial] = drive);
 }

@@ -48,6 +48,7 @@ struct TestDrive {
     std::function<void()> before_write;     // of the blocking face; set before it is used
     std::atomic<std::uint32_t> bitmap_writes_held = 0;
     std::atomic<bool>* frozen = nullptr;
+    std::atomic<std::uint64_t>* tear_seed = nullptr;
     std::atomic<std::uint64_t> writes = 0;
 };
 
@@ -85,6 +86,9 @@ class TestProvider final : public io::DriveProvider {
     std::vector<std::string> list(std::span<const std::string> patterns) override;
 
     std::atomic<bool> frozen = false;
+    /// Unless 0: of the write at which `before_write` freezes the drives, some logical blocks arrive
+    /// and some do not.
+    std::atomic<std::uint64_t> tear_seed = 0;
     std::atomic<bool> knows_stacking = false;  // whether share_storage() tells anything
 
   private:

@@ -142,7 +142,7 @@ Result<ServiceImpl::OpenedDrive> ServiceImpl::open_free_drive(const std::string&
                                  text, limits.logical_block_bytes)};
     }
     opened.look = look_at(*opened.drive);
-    WARPRAID_TRY(check_not_to_be_restored(opened.look.drive));
+    WARPRAID_TRY(check_not_to_be_restored(opened.look));
     WARPRAID_TRY(check_content(opened.look, force));
     return opened;
 }

@@ -124,15 +124,6 @@ Status replace_files(std::span<const std::string> paths, std::string_view text) 
     return status;
 }
 
-Status rename_file(const std::string& from, const std::string& to) {
-    if (::rename(from.c_str(), to.c_str()) != 0) {
-        return system_error(ErrorCode::kSystem, "cannot rename " + from + " to " + to, errno);
-    }
-    Status synced = sync_directory(directory_of(to));
-    if (!synced.ok()) ::rename(to.c_str(), from.c_str());
-    return synced;
-}
-
 Status remove_file(const std::string& path) {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
         return system_error(ErrorCode::kSystem, "cannot take " + path + " away", errno);

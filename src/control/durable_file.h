@@ -20,9 +20,6 @@ Status replace_file(const std::string& path, std::string_view text);
 /// so that a full disk changes none of them. When it fails later, what was there before is put
 /// back, so a refused text is not found after a restart; that needs a file system with hard links.
 Status replace_files(std::span<const std::string> paths, std::string_view text);
-/// Durable when it returns; when it fails, `from` is still called that after a crash, and now
-/// unless the disk refuses even that. What was at `to` is gone. kSystem.
-Status rename_file(const std::string& from, const std::string& to);
 /// Durable when it returns. Fine when it is not there. kSystem.
 Status remove_file(const std::string& path);
 /// The whole file. kNotFound when there is none; kInvalidArgument when it is no plain file, or

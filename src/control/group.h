@@ -197,6 +197,7 @@ class Group {
     void store_checkpoint(const GroupSample& now);
     void note_speed(const GroupSample& now);
     void quiesce();
+    void settle();
     void come_to_rest();
     void tear_down();
 

@@ -308,9 +308,11 @@ void ServiceImpl::find_file_problems(Health& health) {
             "latest changes: " +
             unsaved_);
     }
-    for (const auto& [group, waiting] : unfinished_undos_) {
-        find("undo is not finished: " + waiting.problem);
+    for (const Uuid& group : undo_.groups()) {
+        const Result<UndoRecord> record = undo_.record(group);
+        if (!record.ok()) find("what is kept for undo cannot be read: " + record.error().message);
     }
+    for (const auto& [group, problem] : undo_problems_) find("undo is not finished: " + problem);
     if (!events_.problem().empty()) find("events cannot be stored: " + events_.problem());
     for (const std::string& path : state_file_.files_aside()) {
         find(path + " was broken and moved aside: see list event, check drives and exports, then " +

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "meta/store.h"
+
 namespace warpraid::control {
 
 std::string identity_key(const std::string& wwid, const std::string& serial,
@@ -26,6 +28,7 @@ const format::GroupRecord* record_of(const meta::FoundDrive& drive) {
 ScanEntry look_at(io::BlockingDrive& drive) {
     ScanEntry entry;
     entry.drive = meta::examine(drive);
+    if (auto mark = meta::read_mark(drive); mark.ok()) entry.mark = *mark;
     Result<std::vector<std::string>> signatures = meta::foreign_signatures(drive);
     if (!signatures.ok()) {
         entry.finding = signatures.error().message;

@@ -1,10 +1,12 @@
 // Looking at drives without changing a byte of them: identity, superblock, foreign signatures.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "format/md_protective.h"
 #include "io/drive.h"
 #include "meta/assembly.h"
 
@@ -16,6 +18,8 @@ struct ScanEntry {
     /// What lies on it that is not ours ("ext4 file system"), or why it cannot be used.
     std::string finding;
     bool has_signature = false;
+    /// What the protective MD superblock says, which is there before the first superblock is.
+    std::optional<format::ProtectiveMark> mark;
 };
 
 /// The same for every path of one drive, and different for different drives.

@@ -58,7 +58,7 @@ std::vector<ScanEntry> ServiceImpl::scan_usable() {
 
 std::vector<ScanEntry> ServiceImpl::usable(std::vector<ScanEntry> entries) const {
     std::erase_if(entries, [&](const ScanEntry& entry) {
-        return !check_not_to_be_restored(entry.drive).ok();
+        return !check_not_to_be_restored(entry).ok();
     });
     return entries;
 }

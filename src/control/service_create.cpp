@@ -137,17 +137,19 @@ Result<format::GroupRecord> ServiceImpl::plan_group(const CreateGroup& command,
     return record;
 }
 
-// A failure leaves drives that are blank to every scan.
+// A failure leaves drives that are blank to every scan, or those of a held group to be given back.
 Status ServiceImpl::prepare_members(const format::GroupRecord& record,
                                     std::span<OpenedDrive> opened,
                                     std::span<const std::uint64_t> dirty) {
     for (std::size_t index = 0; index < opened.size(); ++index) {
         io::BlockingDrive& drive = *opened[index].drive;
-        Status status = store_.clear(drive);
         const Slot slot(static_cast<std::uint8_t>(index));
+        Status status = store_.claim(drive, record, slot);
         if (status.ok()) status = store_.prepare_member(drive, record, slot);
         if (status.ok() && !dirty.empty()) status = write_bitmap(drive, record.uuid, dirty);
         if (status.ok()) continue;
+        // What a drive held is given back only to one that is still marked.
+        if (record.table == format::Table::kHeld) return status;
         for (std::size_t undone = 0; undone <= index; ++undone) {
             static_cast<void>(store_.clear(*opened[undone].drive).ok());
         }
@@ -239,7 +241,7 @@ Result<GroupInfo> ServiceImpl::create_group(const CreateGroup& command) {
     }
     Result<std::unique_ptr<Group>> group = start_new_group(record, std::move(opened));
     if (group.ok() && held) {
-        const Status kept = undo_.change(record.uuid, UndoState::kKept);
+        const Status kept = undo_.change(record.uuid, UndoState::kKept, record.name);
         if (!kept.ok()) group = Error{ErrorCode::kStateNotSaved, kept.error().message};
     }
     if (!group.ok()) {
@@ -287,7 +289,7 @@ Status ServiceImpl::delete_group(const std::string& name, bool clear) {
     WARPRAID_TRY(save_state());
     const std::string group_name = running->name;
     const Uuid group_uuid = running->group->record().uuid;
-    if (undo_.state(group_uuid)) WARPRAID_TRY(undo_.remove(group_uuid));
+    if (undo_.state(group_uuid)) WARPRAID_TRY(forget_undo(group_uuid));
     Status destroyed = running->group->destroy(clear);
     std::erase_if(running_, [&](const auto& other) { return other.get() == running; });
     release_spares_of(group_uuid);

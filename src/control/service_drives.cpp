@@ -162,9 +162,9 @@ Status ServiceImpl::delete_drive(const std::string& name) {
                      "no registered drive is called '" + name + "': see list drive"};
     }
     WARPRAID_TRY(check_not_held(drive->identity));
-    meta::FoundDrive found;
-    found.identity = drive->identity;
-    WARPRAID_TRY(check_not_to_be_restored(found));
+    ScanEntry entry;
+    entry.drive.identity = drive->identity;
+    WARPRAID_TRY(check_not_to_be_restored(entry));
     const Result<MemberPlace> place = find_member(drive->identity.serial);
     if (place.ok()) {
         const format::Member& member = place->running->group->record().members[place->slot.get()];
@@ -284,6 +284,7 @@ Status ServiceImpl::reset_identity(const std::string& name) {
                                  drive_text(known_drive->identity), drive_text(drive->identity()))};
     }
     const ScanEntry look = look_at(*drive);
+    WARPRAID_TRY(check_not_to_be_restored(look));
     WARPRAID_TRY_ASSIGN(const std::vector<Keeper> keepers, find_keepers(look));
     for (const Keeper& keeper : keepers) {
         WARPRAID_TRY(check_keeper(*drive, *look.drive.superblock, *keeper.drive));

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kTurn{100};
 constexpr std::chrono::milliseconds kBusyPause{50};
-constexpr int kBusyLooks = 100;
+constexpr std::uint64_t kBusyNs = 5 * kNanosecondsPerSecond;
 constexpr std::uint64_t kSaveAgainNs = 2 * kNanosecondsPerSecond;
 constexpr std::uint64_t kAdvanceNs = 200 * kNanosecondsPerMillisecond;
 
@@ -90,7 +90,8 @@ void ServiceImpl::wait_for_busy_drives() {
             return !drive.ok() && drive.error().code == ErrorCode::kDriveBusy;
         });
     };
-    for (int look = 0; look < kBusyLooks && is_any_busy(); ++look) {
+    const std::uint64_t until_ns = clock_.monotonic_ns() + kBusyNs;
+    while (clock_.monotonic_ns() < until_ns && is_any_busy()) {
         std::this_thread::sleep_for(kBusyPause);
     }
 }

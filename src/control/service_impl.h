@@ -123,11 +123,6 @@ class ServiceImpl final : public Service {
         io::BlockingDrive* drive = nullptr;
         std::unique_ptr<io::BlockingDrive> opened;  // unless a group holds it
     };
-    /// An undo that was begun.
-    struct UnfinishedUndo {
-        std::string group, problem;
-        std::vector<UndoDrive> drives;  // without what they held
-    };
     using Lock = std::lock_guard<std::mutex>;
 
     // service_impl.cpp
@@ -217,20 +212,24 @@ class ServiceImpl final : public Service {
     void end_undo(const Running& running);
     /// The group of that name, uuid or number for which something is kept.
     Result<Uuid> find_undo(const std::string& name);
+    /// The path of the drive that the record knows by that identity.
+    Result<std::string> find_undo_drive(const UndoRecord& record, const UndoDrive& wanted,
+                                        std::span<const ScanEntry> entries);
     Status check_undo(const UndoRecord& record, std::span<const ScanEntry> entries);
     /// All drives can be given back what they held: the group is ended, and it begins.
     Status begin_undo(const Uuid& group);
     Status restore_drive(const UndoRecord& record, const UndoDrive& before,
                          std::span<const ScanEntry> entries);
     Status restore_drives(const Uuid& group, std::span<const ScanEntry> entries);
-    /// Gives back what is kept. When it fails, it is tried again whenever drives turn up.
+    Status forget_undo(const Uuid& group);
+    /// Gives back what is kept. When it fails, it is tried again at every look for drives.
     Status finish_undo(const Uuid& group, std::span<const ScanEntry> entries);
     /// Why the group is not to be started.
     Error undo_problem(const Uuid& group, const std::string& name) const;
     /// All that was begun, on the drives of a scan; returns what scan_usable() sees then.
     std::vector<ScanEntry> finish_undos(std::vector<ScanEntry> entries);
     /// kInUse when it waits for what it held before, or others of its group do.
-    Status check_not_to_be_restored(const meta::FoundDrive& drive) const;
+    Status check_not_to_be_restored(const ScanEntry& entry) const;
 
     // service_assemble.cpp
     std::vector<ScanEntry> scan_all();
@@ -301,7 +300,7 @@ class ServiceImpl final : public Service {
     EventLog events_;
     StateFile state_file_;
     UndoStore undo_;
-    std::map<Uuid, UnfinishedUndo> unfinished_undos_;
+    std::map<Uuid, std::string> undo_problems_;  // why those that were begun are not finished
     Registry registry_;
     std::vector<SavedGroup> saved_groups_;
     std::vector<SavedExport> saved_exports_;

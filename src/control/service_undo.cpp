@@ -11,23 +11,16 @@ namespace warpraid::control {
 
 namespace {
 
-/// A drive without a serial number and a world-wide id is told by the superblock that it got, and
-/// by its path only where it carries none of the group.
-bool is_drive(const UndoDrive& wanted, const meta::FoundDrive& found, const Uuid& group) {
-    if (!wanted.identity.serial.empty() || !wanted.identity.wwid.empty()) {
-        return identity_key(found.identity) == identity_key(wanted.identity);
-    }
-    const format::GroupRecord* record = record_of(found);
-    if (record != nullptr && record->uuid == group) return found.superblock->drive == wanted.member;
-    return identity_key(found.identity) == identity_key(wanted.identity);
-}
-
-const ScanEntry* find_entry(std::span<const ScanEntry> entries, const UndoDrive& wanted,
-                            const Uuid& group) {
-    for (const ScanEntry& entry : entries) {
-        if (is_drive(wanted, entry.drive, group)) return &entry;
-    }
-    return nullptr;
+/// Whether it may be one of the record's drives: by what is written on it, by what was written on
+/// it before, or by its name.
+bool is_of(const UndoRecord& record, const ScanEntry& entry) {
+    if (entry.mark && entry.mark->set == record.group) return true;
+    const std::string key = undo_key(entry.drive.identity);
+    const auto& superblock = entry.drive.superblock;
+    return std::any_of(record.drives.begin(), record.drives.end(), [&](const UndoDrive& drive) {
+        const bool was_it = superblock && superblock->drive == drive.former;
+        return drive.key == key || (was_it && !drive.former.is_nil());
+    });
 }
 
 Error missing(const UndoDrive& drive, const std::string& group) {
@@ -37,6 +30,34 @@ Error missing(const UndoDrive& drive, const std::string& group) {
                         drive_text(drive.identity), group)};
 }
 
+/// Where the drive is by the mark on it; a copy of it leaves two of them.
+Result<std::string> find_marked(std::span<const ScanEntry> entries, const UndoRecord& record,
+                                const UndoDrive& wanted) {
+    const ScanEntry* found = nullptr;
+    bool is_name_taken = false;
+    for (const ScanEntry& entry : entries) {
+        if (entry.mark != format::ProtectiveMark{record.group, wanted.member}) {
+            is_name_taken |= undo_key(entry.drive.identity) == wanted.key;
+            continue;
+        }
+        if (found == nullptr) {
+            found = &entry;
+            continue;
+        }
+        return Error{ErrorCode::kDuplicateMember,
+                     fmt::format("{} and {} are copies of each other, and only one was a member of "
+                                 "group {}: take the copy away",
+                                 drive_text(found->drive.identity),
+                                 drive_text(entry.drive.identity), record.name)};
+    }
+    if (found != nullptr) return found->drive.identity.path;
+    if (!is_name_taken) return missing(wanted, record.name);
+    return Error{ErrorCode::kInUse,
+                 fmt::format("{} is no member of group {} any more: somebody else wrote to it, or "
+                             "another drive has its name",
+                             drive_text(wanted.identity), record.name)};
+}
+
 }  // namespace
 
 Status ServiceImpl::keep_for_undo(const format::GroupRecord& record,
@@ -44,13 +65,15 @@ Status ServiceImpl::keep_for_undo(const format::GroupRecord& record,
     UndoRecord undo;
     undo.group = record.uuid;
     undo.name = record.name;
+    std::vector<UndoImage> images;
     WARPRAID_ASSERT(opened.size() == record.members.size());
     for (std::size_t index = 0; index < opened.size(); ++index) {
-        WARPRAID_TRY_ASSIGN(UndoDrive image,
+        WARPRAID_TRY_ASSIGN(TakenImage taken,
                             take_image(*opened[index].drive, record.members[index].drive));
-        undo.drives.push_back(std::move(image));
+        undo.drives.push_back(std::move(taken.drive));
+        images.push_back(std::move(taken.image));
     }
-    const Status kept = undo_.keep(undo);
+    const Status kept = undo_.keep(undo, images);
     if (kept.ok()) return success();
     return Error{ErrorCode::kStateNotSaved,
                  "nothing was written to the drives, because what --force overwrites could not be "
@@ -74,7 +97,7 @@ void ServiceImpl::end_undo(const Running& running) {
     WARPRAID_ASSERT(!running.group->is_held());
     const Uuid& group = running.group->record().uuid;
     if (!undo_.state(group)) return;
-    const Status removed = undo_.remove(group);
+    const Status removed = forget_undo(group);
     if (!removed.ok()) {
         report(Severity::kWarning, "undo-file-left", removed.error().message, running.name);
         return;
@@ -95,14 +118,14 @@ Result<Uuid> ServiceImpl::find_undo(const std::string& name) {
         problem = running.error().message;
         if (const Offline* offline = find_offline(name)) group = offline->uuid;
     }
-    // One of which no drive is found is called what it was called when it was made.
+    if (group && undo_.state(*group)) return *group;
+    // One of which no drive is found is called what it was called last; so is one whose name
+    // another group has taken since.
     for (const Uuid& kept : undo_.groups()) {
-        if (group) break;
-        const Result<UndoRecord> record = undo_.read(kept);
-        if (kept.to_text() == name || (record.ok() && record->name == name)) group = kept;
+        const Result<UndoRecord> record = undo_.record(kept);
+        if (kept.to_text() == name || (record.ok() && record->name == name)) return kept;
     }
     if (!group) return Error{ErrorCode::kNotFound, problem};
-    if (undo_.state(*group)) return *group;
     return Error{
         ErrorCode::kWrongState,
         fmt::format("nothing is kept here of what the drives of group {} held before: that "
@@ -111,89 +134,110 @@ Result<Uuid> ServiceImpl::find_undo(const std::string& name) {
                     name)};
 }
 
-// Of the record's drives, all of them, or nothing is begun.
+Result<std::string> ServiceImpl::find_undo_drive(const UndoRecord& record, const UndoDrive& wanted,
+                                                 std::span<const ScanEntry> entries) {
+    // A scan does not look at those that are in use.
+    if (const Running* running = find_running(record.group)) {
+        const std::vector<format::Member>& members = running->group->record().members;
+        for (std::size_t index = 0; index < members.size(); ++index) {
+            const Slot slot(static_cast<std::uint8_t>(index));
+            if (members[index].drive != wanted.member || !running->group->is_live(slot)) continue;
+            return running->group->drive(slot)->identity().path;
+        }
+    }
+    return find_marked(entries, record, wanted);
+}
+
+// All of the record's drives, or nothing is begun.
 Status ServiceImpl::check_undo(const UndoRecord& record, std::span<const ScanEntry> entries) {
     for (const UndoDrive& before : record.drives) {
-        const ScanEntry* entry = find_entry(entries, before, record.group);
-        if (entry == nullptr) return missing(before, record.name);
-        auto drive = provider_.open(entry->drive.identity.path, io::OpenMode::kReadOnly);
+        WARPRAID_TRY_ASSIGN(const std::string path, find_undo_drive(record, before, entries));
+        const auto drive = provider_.open(path, io::OpenMode::kReadOnly);
         if (!drive.ok()) return missing(before, record.name);
         if ((*drive)->limits().read_only) {
             return Error{ErrorCode::kDriveReadOnly,
                          drive_text(before.identity) + " is read-only: nothing was undone"};
         }
-        WARPRAID_TRY(check_restorable(**drive, before, record.group));
-        if (superblock_of(**drive, record.group)) continue;
-        return Error{ErrorCode::kInUse,
-                     fmt::format("{} does not carry a superblock of group {} any more, somebody "
-                                 "else wrote to it: nothing was undone",
-                                 drive_text(before.identity), record.name)};
+        WARPRAID_TRY_ASSIGN(const UndoImage image, undo_.read(record.group, before));
+        WARPRAID_TRY(check_restorable(**drive, record.group, before, image));
     }
     return success();
 }
 
 Status ServiceImpl::restore_drive(const UndoRecord& record, const UndoDrive& before,
                                   std::span<const ScanEntry> entries) {
-    const ScanEntry* entry = find_entry(entries, before, record.group);
-    if (entry == nullptr) return missing(before, record.name);
-    WARPRAID_TRY_ASSIGN(const auto drive,
-                        provider_.open(entry->drive.identity.path, io::OpenMode::kExclusive));
-    if (!is_drive(before, meta::examine(*drive), record.group)) return missing(before, record.name);
-    const Status allowed = check_restorable(*drive, before, record.group);
-    if (allowed.ok()) return give_back(*drive, before);
-    if (allowed.error().code != ErrorCode::kInUse) return allowed;
-    // Waiting longer would not change it, and what is there now is somebody's.
-    report(Severity::kWarning, "undo-gave-up",
-           allowed.error().message + ": what it held before group " + record.name +
-               " was made is not given back",
-           record.name, before.identity.serial);
-    return success();
+    WARPRAID_TRY_ASSIGN(const UndoImage image, undo_.read(record.group, before));
+    const Result<std::string> path = find_marked(entries, record, before);
+    if (path.ok()) {
+        WARPRAID_TRY_ASSIGN(const auto drive, provider_.open(*path, io::OpenMode::kExclusive));
+        WARPRAID_TRY(check_restorable(*drive, record.group, before, image));
+        WARPRAID_TRY(give_back(*drive, image));
+        return undo_.remove_image(record.group, before.member);
+    }
+    // A crash may have come before the create got to it, or when it had just got all of it back.
+    // What proves that is what it holds, whatever its name.
+    for (const ScanEntry& entry : entries) {
+        const bool fits = entry.drive.limits.size_bytes == before.size_bytes;
+        if (!fits || entry.mark || !is_of(record, entry)) continue;
+        const auto drive = provider_.open(entry.drive.identity.path, io::OpenMode::kReadOnly);
+        if (!drive.ok()) continue;
+        const Result<bool> has_it = holds(**drive, image);
+        if (has_it.ok() && *has_it) return undo_.remove_image(record.group, before.member);
+    }
+    return path.error();
 }
 
 Status ServiceImpl::restore_drives(const Uuid& group, std::span<const ScanEntry> entries) {
-    WARPRAID_TRY_ASSIGN(const UndoRecord record, undo_.read(group));
-    UnfinishedUndo& unfinished = unfinished_undos_[group];
-    unfinished.group = record.name;
-    unfinished.drives.clear();
+    WARPRAID_TRY_ASSIGN(const UndoRecord record, undo_.record(group));
+    for (const ScanEntry& entry : entries) {
+        const format::GroupRecord* now = record_of(entry.drive);
+        if (now == nullptr || now->uuid != group || now->table != format::Table::kWritten) continue;
+        return Error{ErrorCode::kInUse,
+                     fmt::format("group {} was given volumes by another machine since, as {} says",
+                                 record.name, drive_text(entry.drive.identity))};
+    }
     Status status = success();
     for (const UndoDrive& before : record.drives) {
-        unfinished.drives.push_back(
-            {before.identity, before.member, before.size_bytes, /*head=*/{}, /*tail=*/{}});
+        if (!undo_.is_waiting(group, before.member)) continue;
         Status restored = restore_drive(record, before, entries);
         if (!restored.ok() && status.ok()) status = std::move(restored);
     }
     WARPRAID_TRY(std::move(status));
-    WARPRAID_TRY(undo_.remove(group));
+    WARPRAID_TRY(forget_undo(group));
     report(Severity::kInfo, "group-undone",
            fmt::format("the drives of group {} hold again what they held before", record.name),
            record.name);
     return success();
 }
 
+Status ServiceImpl::forget_undo(const Uuid& group) {
+    Status removed = undo_.remove(group);
+    if (!undo_.state(group)) undo_problems_.erase(group);
+    return removed;
+}
+
 Status ServiceImpl::finish_undo(const Uuid& group, std::span<const ScanEntry> entries) {
     Status status = restore_drives(group, entries);
     if (status.ok()) {
-        unfinished_undos_.erase(group);
         const std::string uuid = group.to_text();
         std::erase_if(saved_groups_, [&](const SavedGroup& saved) { return saved.uuid == uuid; });
         return success();
     }
-    const std::string& problem = status.error().message;
-    UnfinishedUndo& unfinished = unfinished_undos_[group];
-    if (unfinished.group.empty()) unfinished.group = group.to_text();
-    if (unfinished.problem != problem) report(Severity::kError, "undo-incomplete", problem);
-    unfinished.problem = problem;
+    std::string& problem = undo_problems_[group];
+    if (problem != status.error().message) {
+        problem = status.error().message;
+        report(Severity::kError, "undo-incomplete", problem);
+    }
     return status;
 }
 
 Error ServiceImpl::undo_problem(const Uuid& group, const std::string& name) const {
-    const auto found = unfinished_undos_.find(group);
+    const auto found = undo_problems_.find(group);
     return {
         ErrorCode::kWrongState,
         fmt::format("the drives of group {} are being given back what they held before: {}; to "
                     "leave them as they are, 'undo group {} --abandon'",
-                    name, found != unfinished_undos_.end() ? found->second.problem : "not finished",
-                    name)};
+                    name, found != undo_problems_.end() ? found->second : "not finished", name)};
 }
 
 std::vector<ScanEntry> ServiceImpl::finish_undos(std::vector<ScanEntry> entries) {
@@ -206,17 +250,15 @@ std::vector<ScanEntry> ServiceImpl::finish_undos(std::vector<ScanEntry> entries)
     return scan_usable();
 }
 
-Status ServiceImpl::check_not_to_be_restored(const meta::FoundDrive& drive) const {
-    for (const auto& [group, unfinished] : unfinished_undos_) {
-        for (const UndoDrive& wanted : unfinished.drives) {
-            if (!is_drive(wanted, drive, group)) continue;
-            return Error{
-                ErrorCode::kInUse,
-                fmt::format("{} is one of the drives that are being given back what they "
-                            "held before group {} was made: wait for that, or end it with "
-                            "'undo group {} --abandon'",
-                            drive_text(drive.identity), unfinished.group, unfinished.group)};
-        }
+Status ServiceImpl::check_not_to_be_restored(const ScanEntry& entry) const {
+    for (const Uuid& group : undo_.groups_in(UndoState::kRestoring)) {
+        WARPRAID_TRY_ASSIGN(const UndoRecord record, undo_.record(group));
+        if (!is_of(record, entry)) continue;
+        return Error{ErrorCode::kInUse,
+                     fmt::format("{} is one of the drives that are being given back what they "
+                                 "held before group {} was made: wait for that, or end it with "
+                                 "'undo group {} --abandon'",
+                                 drive_text(entry.drive.identity), record.name, record.name)};
     }
     return success();
 }
@@ -224,15 +266,17 @@ Status ServiceImpl::check_not_to_be_restored(const meta::FoundDrive& drive) cons
 // ---- commands -----------------------------------------------------------------------------------
 
 Status ServiceImpl::begin_undo(const Uuid& group) {
-    WARPRAID_TRY_ASSIGN(const UndoRecord record, undo_.read(group));
+    WARPRAID_TRY_ASSIGN(const UndoRecord record, undo_.record(group));
     WARPRAID_TRY(check_undo(record, scan_all()));
+    const Running* running = find_running(group);
+    const std::string name = running != nullptr ? running->name : record.name;
     // Whether it can be stored at all is asked before anything is gone.
     WARPRAID_TRY(save_state());
-    WARPRAID_TRY(undo_.change(group, UndoState::kRestoring));
+    WARPRAID_TRY(undo_.change(group, UndoState::kRestoring, name));
     // Ending it waits, and looks after the faults of those that are in the list meanwhile.
     std::unique_ptr<Running> ended;
-    for (auto& running : running_) {
-        if (running->group->record().uuid == group) ended = std::move(running);
+    for (auto& other : running_) {
+        if (other.get() == running) ended = std::move(other);
     }
     std::erase(running_, nullptr);
     ended.reset();
@@ -260,8 +304,7 @@ Status ServiceImpl::abandon_undo(const std::string& name) {
                                  "does 'delete group {} --clear'",
                                  running->name, running->name)};
     }
-    WARPRAID_TRY(undo_.remove(group));
-    unfinished_undos_.erase(group);
+    WARPRAID_TRY(forget_undo(group));
     report(Severity::kWarning, "undo-abandoned",
            fmt::format("what the drives of group {} held before is kept no longer: they stay as "
                        "they are",

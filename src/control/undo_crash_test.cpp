@@ -13,8 +13,21 @@ namespace {
 
 // ---- crashes and failing drives -----------------------------------------------------------------
 
-TEST_F(Undo, ACreateThatACrashCutsShortIsTakenBack) {
-    add_foreign_drives();
+/// Whether the last write before the crash is lost as a whole, or block by block; and how long a
+/// logical block is.
+struct Crash {
+    const char* name;
+    std::uint64_t tear_seed;
+    std::uint32_t block_bytes;
+};
+
+class UndoCrash : public Undo, public testing::WithParamInterface<Crash> {
+  protected:
+    void SetUp() override { world.provider.tear_seed = GetParam().tear_seed; }
+};
+
+TEST_P(UndoCrash, ACreateThatIsCutShortIsTakenBack) {
+    add_foreign_drives(GetParam().block_bytes);
     const std::vector<Bytes> before = drives_now();
     bool was_whole = false;
     for (int last = 0; !was_whole; last += 1 + last / 4) {
@@ -39,8 +52,8 @@ TEST_F(Undo, ACreateThatACrashCutsShortIsTakenBack) {
     EXPECT_TRUE(drives_hold(before));
 }
 
-TEST_F(Undo, IsTakenUpAgainAfterACrash) {
-    add_foreign_drives();
+TEST_P(UndoCrash, IsTakenUpAgain) {
+    add_foreign_drives(GetParam().block_bytes);
     const std::vector<Bytes> before = drives_now();
     bool was_whole = false;
     for (int last = 0; !was_whole; ++last) {
@@ -58,34 +71,106 @@ TEST_F(Undo, IsTakenUpAgainAfterACrash) {
     }
 }
 
+// Drives without serial numbers are called by the names that the kernel gave them, and at the start
+// after the crash two have changed theirs.
+TEST_P(UndoCrash, NamesChangePlaces) {
+    add_foreign_drives(GetParam().block_bytes);
+    bool was_whole = false;
+    std::vector<Bytes> before = drives_now();
+    for (int last = 0; !was_whole; last += 1 + last / 8) {
+        SCOPED_TRACE("after write " + std::to_string(last));
+        ASSERT_LT(last, 1000);
+        freeze_after(last);
+        bool made = create().ok();
+        if (made) made = world.service().undo_group("new").ok();
+        was_whole = !world.provider.frozen;
+        stop_counting();
+        world.provider.frozen = true;
+        world.stop();
+        world.provider.frozen = false;
+        swap_device_names("d0", "d1");
+        std::swap(before[0], before[1]);
+        world.start();
+        if (!world.service().groups().empty()) {
+            ASSERT_TRUE(world.service().undo_group("new").ok());
+        }
+        ASSERT_TRUE(drives_hold(before));
+        ASSERT_EQ(files_kept(), 0u);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Crashes, UndoCrash,
+                         testing::Values(Crash{"Whole", 0, 512}, Crash{"Torn", 1, 512},
+                                         Crash{"TornOtherwise", 2, 512}, Crash{"Torn4k", 3, 4096}),
+                         [](const auto& instance) { return std::string(instance.param.name); });
+
 TEST_F(Undo, WaitsForADriveThatTakesNoWrites) {
     add_foreign_drives();
-    const std::vector<Bytes> before = drives_now();
+    std::vector<Bytes> wanted = drives_now();
     TestDrive& failing = world.provider.drive("d2");
     failing.before_write = [&failing, count = 0]() mutable {
         if (++count == 2) failing.fail_writes = true;
     };
     const auto made = create();
     ASSERT_FALSE(made.ok());
-    EXPECT_EQ(files_kept(), 1u);
+    EXPECT_EQ(files_kept(".undo"), 1u);
+    EXPECT_EQ(files_kept(".image"), 1u);
     const Health health = world.service().health();
     EXPECT_EQ(health.level, 1);
     ASSERT_EQ(health.findings.size(), 1u);
     EXPECT_NE(health.findings[0].find("d2"), std::string::npos) << health.findings[0];
-    // One that got its bytes back is used again meanwhile; its signature stays the same.
-    constexpr std::size_t kUsed = 32 * kKiB;
-    std::vector<Bytes> used = before;
+    // One that got all of its bytes back is used again meanwhile, and blanked in places.
     {
         const auto paused = ServiceTestAccess::pause(world.service());
-        for (std::size_t at = kUsed; at < kUsed + 512; ++at) {
-            used[0][at] = bytes_of(0)[at] = std::byte{0x77};
+        for (const std::size_t at : {32 * kKiB, 66 * kKiB, 512 * kKiB}) {
+            const std::byte value{static_cast<unsigned char>(at == 512 * kKiB ? 0 : 0x77)};
+            std::fill_n(bytes_of(0) + at, 4 * kKiB, value);
+            std::fill_n(wanted[0].begin() + static_cast<std::ptrdiff_t>(at), 4 * kKiB, value);
         }
     }
+    // Time for more than one look.
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    EXPECT_EQ(count_events("undo-incomplete"), 1u);
+    failing.before_write = nullptr;
     failing.fail_writes = false;
     ASSERT_TRUE(world.wait_for([&] { return files_kept() == 0; }));
-    EXPECT_TRUE(drives_hold(used));
-    EXPECT_TRUE(world.has_event("undo-gave-up"));
-    EXPECT_EQ(world.service().health().level, 0);
+    EXPECT_TRUE(drives_hold(wanted));
+    EXPECT_TRUE(world.service().health().findings.empty());
+}
+
+// What was given back of it is its own again, and what somebody writes there is not lost.
+TEST_F(Undo, LeavesADriveThatIsUsedWhileAPartOfItWaits) {
+    add_foreign_drives();
+    const std::vector<Bytes> before = drives_now();
+    for (int last = 1; last <= 3; ++last) {
+        SCOPED_TRACE("after write " + std::to_string(last));
+        ASSERT_TRUE(create().ok());
+        TestDrive& failing = world.provider.drive("d0");
+        failing.before_write = [&failing, last, count = 0]() mutable {
+            if (++count > last) failing.fail_writes = true;
+        };
+        EXPECT_FALSE(world.service().undo_group("new").ok());
+        {
+            const auto paused = ServiceTestAccess::pause(world.service());
+            failing.before_write = nullptr;
+            std::fill_n(bytes_of(0) + 32 * kKiB, kKiB, std::byte{0x77});
+        }
+        const std::vector<Bytes> used = drives_now();
+        failing.fail_writes = false;
+        const Status waits = world.service().undo_group("new");
+        EXPECT_EQ(waits.error().code, ErrorCode::kInUse);
+        EXPECT_EQ(files_kept(".image"), 1u);
+        EXPECT_TRUE(drives_hold(used));
+        // Somebody takes back what he wrote: nothing was lost.
+        {
+            const auto paused = ServiceTestAccess::pause(world.service());
+            const auto from = before[0].begin() + 32 * kKiB;
+            std::copy(from, from + kKiB, bytes_of(0) + 32 * kKiB);
+        }
+        static_cast<void>(world.service().undo_group("new").ok());
+        ASSERT_EQ(files_kept(), 0u);
+        ASSERT_TRUE(drives_hold(before));
+    }
 }
 
 // A former group that started without the drive that waits would change what the others hold.
@@ -138,33 +223,10 @@ TEST_F(Undo, OfAGroupThatCannotStartCanBeAbandoned) {
     world.provider.drive("d1").gone = true;
     world.start();
     EXPECT_EQ(world.service().undo_group("new").error().code, ErrorCode::kDriveMissing);
-    EXPECT_EQ(files_kept(), 1u);
+    EXPECT_EQ(files_kept(".undo"), 1u);
     ASSERT_TRUE(world.service().abandon_undo("new").ok());
     EXPECT_EQ(files_kept(), 0u);
     EXPECT_EQ(world.service().undo_group("new").error().code, ErrorCode::kWrongState);
-}
-
-TEST_F(Undo, TellsDrivesWithoutSerialNumbersByTheirSuperblocks) {
-    add_foreign_drives();
-    for (std::uint32_t i = 0; i < kDrives; ++i) world.provider.drive(name_of(i)).anonymous = true;
-    world.stop();
-    std::filesystem::remove_all(world.options.state_directory);
-    world.start();
-    CreateGroup command;
-    command.name = "new";
-    command.level = Level::kRaid5;
-    command.force = true;
-    for (std::uint32_t i = 0; i < kDrives; ++i) command.drives.push_back("/ram/" + name_of(i));
-    std::vector<Bytes> before = drives_now();
-    const auto made = world.service().create_group(command);
-    ASSERT_TRUE(made.ok()) << made.error().message;
-    world.stop();
-    world.provider.swap_paths("d0", "d1");
-    std::swap(before[0], before[1]);
-    world.start();
-    const Status undone = world.service().undo_group("new");
-    ASSERT_TRUE(undone.ok()) << undone.error().message;
-    EXPECT_TRUE(drives_hold(before));
 }
 
 // ---- its end ------------------------------------------------------------------------------------
@@ -246,7 +308,7 @@ TEST_P(UndoElsewhere, TheGroupIsHeldAndItsFirstVolumeEndsThatEverywhere) {
     EXPECT_TRUE(world.group("new").undoable);
     world.stop();
     // Another machine has its own state directory.
-    const std::filesystem::path directory = world.options.state_directory + "/undo";
+    const std::filesystem::path directory = undo_directory();
     const std::filesystem::path away = world.options.state_directory + "/away";
     std::filesystem::rename(directory, away);
     world.start();
@@ -277,7 +339,7 @@ TEST_F(Undo, DoesNotTakeBackWhatWasUsedElsewhere) {
     add_foreign_drives();
     ASSERT_TRUE(create(Level::kRaid0).ok());
     world.stop();
-    const std::filesystem::path directory = world.options.state_directory + "/undo";
+    const std::filesystem::path directory = undo_directory();
     const std::filesystem::path away = world.options.state_directory + "/away";
     std::filesystem::rename(directory, away);
     world.start();
@@ -286,29 +348,62 @@ TEST_F(Undo, DoesNotTakeBackWhatWasUsedElsewhere) {
     std::filesystem::remove_all(directory);
     std::filesystem::rename(away, directory);
     // As if the operator's undo was under way when the drives were taken away.
-    const std::filesystem::path kept = std::filesystem::directory_iterator(directory)->path();
-    std::filesystem::path restoring = kept;
-    std::filesystem::rename(kept, restoring.replace_extension(".restoring"));
+    set_state(UndoState::kRestoring);
+    const std::vector<Bytes> used = drives_now();
     world.start();
+    EXPECT_TRUE(world.service().volumes().empty());
+    EXPECT_EQ(world.service().undo_group("new").error().code, ErrorCode::kInUse);
+    EXPECT_TRUE(drives_hold(used));
+    ASSERT_TRUE(world.service().abandon_undo("new").ok());
     ASSERT_EQ(world.service().volumes().size(), 1u);
-    EXPECT_TRUE(world.has_event("undo-gave-up"));
     EXPECT_EQ(files_kept(), 0u);
 }
 
 TEST_F(Undo, ADamagedFileIsNotWrittenToTheDrives) {
     add_foreign_drives();
+    const std::vector<Bytes> before = drives_now();
     ASSERT_TRUE(create().ok());
-    const std::filesystem::path directory = world.options.state_directory + "/undo";
-    const std::string path = std::filesystem::directory_iterator(directory)->path();
-    std::string text = read_file(path, kUndoBytesMax).value();
-    text[text.size() / 2] ^= 1;
-    ASSERT_TRUE(replace_file(path, text).ok());
-    const std::vector<Bytes> held = drives_now();
-    const Status refused = world.service().undo_group("new");
-    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_NE(refused.error().message.find(path), std::string::npos);
+    std::vector<Bytes> held;
+    for (const std::filesystem::path& file : undo_files()) {
+        SCOPED_TRACE(file);
+        const std::string text = read_file(file, 4 * kMiB).value();
+        std::string changed = text;
+        changed[changed.size() / 2] ^= 1;
+        ASSERT_TRUE(replace_file(file, changed).ok());
+        world.stop();
+        world.start();
+        held = drives_now();
+        const Status refused = world.service().undo_group("new");
+        EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+        EXPECT_NE(refused.error().message.find(file), std::string::npos);
+        EXPECT_TRUE(drives_hold(held));
+        EXPECT_EQ(world.group("new").state, GroupState::kHeld);
+        ASSERT_TRUE(replace_file(file, text).ok());
+    }
+    world.stop();
+    const std::filesystem::path image = undo_files().front();
+    std::filesystem::rename(image, world.options.state_directory + "/away");
+    world.start();
+    held = drives_now();
+    EXPECT_FALSE(world.service().undo_group("new").ok());
     EXPECT_TRUE(drives_hold(held));
-    EXPECT_EQ(world.group("new").state, GroupState::kHeld);
+    std::filesystem::rename(world.options.state_directory + "/away", image);
+    world.stop();
+    world.start();
+    ASSERT_TRUE(world.service().undo_group("new").ok());
+    EXPECT_TRUE(drives_hold(before));
+}
+
+// No image is believed that no record names: nothing was written to a drive yet, or all is over.
+TEST_F(Undo, ImagesWithoutARecordAreRemoved) {
+    add_foreign_drives();
+    ASSERT_TRUE(create().ok());
+    world.stop();
+    std::filesystem::remove(undo_files().back());
+    EXPECT_EQ(files_kept(".undo"), 0u);
+    world.start();
+    EXPECT_EQ(files_kept(), 0u);
+    EXPECT_FALSE(world.group("new").undoable);
 }
 
 }  // namespace

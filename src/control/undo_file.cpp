@@ -1,13 +1,15 @@
 #include "control/undo_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <span>
 
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "control/json_fields.h"
+#include "control/scan.h"
 #include "format/superblock.h"
 
 namespace warpraid::control {
@@ -15,35 +17,36 @@ namespace warpraid::control {
 namespace {
 
 constexpr std::uint32_t kUndoVersion = 1;
-// Names and texts of 32 drives are far shorter.
-constexpr std::size_t kHeaderBytesMax = 512 * kKiB;
-constexpr std::size_t kChecksumBytes = 4;
+constexpr std::array<std::string_view, 2> kStateNames{"restoring", "kept"};
 
-void append(std::string& text, std::span<const std::byte> bytes) {
-    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
-std::array<char, kChecksumBytes> checksum_of(std::string_view text) {
-    const std::uint32_t sum = crc32c(std::as_bytes(std::span(text)));
-    std::array<char, kChecksumBytes> bytes{};
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(sum >> (8 * i));
-    return bytes;
+std::string checksum_line(std::string_view text) {
+    return fmt::format("{:08x}\n", crc32c(std::as_bytes(std::span(text))));
 }
 
 Error wrong(const std::string& what) {
     return {ErrorCode::kInvalidArgument, what};
 }
 
-/// Takes `size` bytes off the front.
-std::optional<std::vector<std::byte>> take(std::string_view& text, std::size_t size) {
-    if (text.size() < size) return std::nullopt;
-    const std::span<const std::byte> bytes = std::as_bytes(std::span(text.substr(0, size)));
-    text.remove_prefix(size);
-    return std::vector<std::byte>(bytes.begin(), bytes.end());
+UndoDrive parse_drive(Fields& fields, std::string& problem) {
+    UndoDrive drive;
+    drive.identity.path = fields.text("path");
+    drive.identity.serial = fields.text("serial");
+    drive.identity.model = fields.text("model");
+    drive.key = fields.text("key");
+    const std::optional<Uuid> member = Uuid::parse(fields.text("member"));
+    if (member) drive.member = *member;
+    if (problem.empty() && drive.member.is_nil()) problem = "a drive has no identity";
+    const std::optional<Uuid> former = Uuid::parse(fields.text("former"));
+    if (former) drive.former = *former;
+    drive.size_bytes = fields.number("size_bytes", limits::kDriveBytesMax);
+    if (problem.empty() && drive.size_bytes < limits::kDriveBytesMin) {
+        problem = "a drive is too small";
+    }
+    drive.checksum = static_cast<std::uint32_t>(fields.number("checksum", ~std::uint32_t{0}));
+    return drive;
 }
 
-/// Everything but the bytes of the drives.
-UndoRecord parse_header(std::string_view line, std::string& problem) {
+UndoRecord parse_record(std::string_view line, std::string& problem) {
     UndoRecord record;
     const Json object = Json::parse(line, nullptr, false);
     if (!object.is_object()) {
@@ -57,22 +60,17 @@ UndoRecord parse_header(std::string_view line, std::string& problem) {
     }
     const std::optional<Uuid> group = Uuid::parse(root.text("group"));
     if (group) record.group = *group;
-    record.name = root.text("name");
-    for_each(root, "drives", problem, [&](Fields& drive) {
-        UndoDrive& entry = record.drives.emplace_back();
-        entry.identity.path = drive.text("path");
-        entry.identity.serial = drive.text("serial");
-        entry.identity.model = drive.text("model");
-        entry.identity.wwid = drive.text("wwid");
-        const std::optional<Uuid> member = Uuid::parse(drive.text("member"));
-        if (member) entry.member = *member;
-        if (problem.empty() && entry.member.is_nil()) problem = "a drive has no identity";
-        entry.size_bytes = drive.number("size_bytes", limits::kDriveBytesMax);
-        if (problem.empty() && entry.size_bytes < limits::kDriveBytesMin) {
-            problem = "a drive is too small";
-        }
-    });
     if (problem.empty() && record.group.is_nil()) problem = "it names no group";
+    record.name = root.text("name");
+    const std::string state = root.text("state");
+    const auto* const named = std::find(kStateNames.begin(), kStateNames.end(), state);
+    if (named != kStateNames.end()) {
+        record.state = static_cast<UndoState>(named - kStateNames.begin());
+    } else if (problem.empty()) {
+        problem = "its state is '" + state + "'";
+    }
+    for_each(root, "drives", problem,
+             [&](Fields& drive) { record.drives.push_back(parse_drive(drive, problem)); });
     const bool fits = !record.drives.empty() && record.drives.size() <= limits::kMembersMax;
     if (problem.empty() && !fits) {
         problem = "it names " + std::to_string(record.drives.size()) + " drives";
@@ -95,49 +93,43 @@ std::string encode_undo(const UndoRecord& record) {
     root["version"] = kUndoVersion;
     root["group"] = record.group.to_text();
     root["name"] = record.name;
+    root["state"] = kStateNames[static_cast<std::size_t>(record.state)];
     root["drives"] = Json::array();
     for (const UndoDrive& drive : record.drives) {
-        WARPRAID_ASSERT(drive.head.size() == undo_head_bytes());
-        WARPRAID_ASSERT(drive.tail.size() == undo_tail_bytes(drive.size_bytes));
         root["drives"].push_back({{"path", drive.identity.path},
                                   {"serial", drive.identity.serial},
                                   {"model", drive.identity.model},
-                                  {"wwid", drive.identity.wwid},
+                                  {"key", drive.key},
                                   {"member", drive.member.to_text()},
-                                  {"size_bytes", drive.size_bytes}});
+                                  {"former", drive.former.to_text()},
+                                  {"size_bytes", drive.size_bytes},
+                                  {"checksum", drive.checksum}});
     }
-    std::string text = root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-    for (const UndoDrive& drive : record.drives) {
-        append(text, drive.head);
-        append(text, drive.tail);
-    }
-    const auto sum = checksum_of(text);
-    text.append(sum.data(), sum.size());
-    return text;
+    const std::string text = root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    return text + checksum_line(text);
 }
 
 Result<UndoRecord> decode_undo(std::string_view text) {
-    if (text.size() < kChecksumBytes) return wrong("it is too short");
-    const std::string_view covered = text.substr(0, text.size() - kChecksumBytes);
-    const auto sum = checksum_of(covered);
-    if (text.substr(covered.size()) != std::string_view(sum.data(), sum.size())) {
-        return wrong("its checksum is wrong");
-    }
-    const std::size_t end = covered.substr(0, kHeaderBytesMax).find('\n');
+    const std::size_t end = text.substr(0, kUndoRecordBytesMax).find('\n');
     if (end == std::string_view::npos) return wrong("it has no first line");
+    const std::string_view line = text.substr(0, end + 1);
+    if (text.substr(line.size()) != checksum_line(line)) return wrong("its checksum is wrong");
     std::string problem;
-    UndoRecord record = parse_header(covered.substr(0, end), problem);
+    UndoRecord record = parse_record(line, problem);
     if (!problem.empty()) return wrong(problem);
-    std::string_view rest = covered.substr(end + 1);
-    for (UndoDrive& drive : record.drives) {
-        auto head = take(rest, undo_head_bytes());
-        auto tail = take(rest, undo_tail_bytes(drive.size_bytes));
-        if (!head || !tail) return wrong("it is too short");
-        drive.head = std::move(*head);
-        drive.tail = std::move(*tail);
-    }
-    if (!rest.empty()) return wrong("it is too long");
     return record;
+}
+
+std::uint32_t checksum_of(const UndoImage& image) {
+    return crc32c(image.tail, crc32c(image.head));
+}
+
+std::string undo_key(const io::DriveIdentity& identity) {
+    std::string hex;
+    for (const char byte : identity_key(identity)) {
+        hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+    }
+    return hex;
 }
 
 }  // namespace warpraid::control

@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <span>
 
 #include "base/assert.h"
 #include "control/scan.h"
 #include "format/bitmap_page.h"
-#include "format/md_protective.h"
 #include "format/superblock.h"
+#include "meta/store.h"
 #include "meta/superblock_io.h"
 
 namespace warpraid::control {
@@ -18,28 +21,41 @@ namespace {
 
 using format::Superblock;
 
+constexpr std::size_t kSectorBytes = 512;
+
 Error naming(const io::BlockingDrive& drive, const Error& error) {
     return {error.code, drive_text(drive.identity()) + ": " + error.message};
 }
 
-const format::GroupRecord& record_of(const Superblock& superblock) {
-    return std::get<format::GroupRecord>(superblock.content);
+Result<UndoImage> read_image(io::BlockingDrive& drive) {
+    const std::uint64_t size = drive.limits().size_bytes;
+    UndoImage image;
+    image.head.resize(undo_head_bytes());
+    image.tail.resize(undo_tail_bytes(size));
+    WARPRAID_TRY(drive.read(0, image.head));
+    WARPRAID_TRY(drive.read(undo_tail_offset(size), image.tail));
+    return image;
 }
 
-/// Whether a superblock that lies on the drive was put there by somebody else since.
-bool has_other_superblock(io::BlockingDrive& drive, const UndoDrive& before) {
-    const std::span<const std::byte> head = before.head;
-    const std::span<const std::byte> tail = before.tail;
+/// The identity that a superblock in the image gives the drive; nil without one.
+Uuid former_identity(const UndoImage& image) {
+    const std::span<const std::byte> head = image.head;
+    const std::span<const std::byte> tail = image.tail;
+    for (const auto copy : {head.subspan(format::kSuperblockOffset), tail}) {
+        const auto found = format::decode_superblock(copy.first(format::kSuperblockBytes));
+        if (found.ok()) return found->drive;
+    }
+    return {};
+}
+
+/// Whether a superblock of the group says that it got a volume.
+bool has_volumes(io::BlockingDrive& drive, const Uuid& group) {
     for (const meta::Copy copy : {meta::Copy::kFirst, meta::Copy::kSecond}) {
-        const Result<Superblock> now = meta::read_copy(drive, copy);
-        if (!now.ok()) continue;
-        const auto kept =
-            copy == meta::Copy::kFirst ? head.subspan(format::kSuperblockOffset) : tail;
-        const Result<Superblock> then =
-            format::decode_superblock(kept.first(format::kSuperblockBytes));
-        const bool is_same = then.ok() && now->drive == then->drive &&
-                             meta::commit_id_of(*now) == meta::commit_id_of(*then);
-        if (!is_same) return true;
+        const Result<Superblock> found = meta::read_copy(drive, copy);
+        if (!found.ok()) continue;
+        const auto* record = std::get_if<format::GroupRecord>(&found->content);
+        if (record == nullptr || record->uuid != group) continue;
+        if (record->table == format::Table::kWritten) return true;
     }
     return false;
 }
@@ -56,100 +72,96 @@ bool is_written_by_create(std::uint64_t offset, std::uint64_t drive_bytes) {
            is_in(format::kBitmapOffset, kBitmapBytes) || is_in(second, format::kSuperblockBytes);
 }
 
-/// Whether the drive holds nothing at `offset` but what it held before and what a create, or a
-/// restore that was cut short, leaves there. Sector by sector: a write may be cut short anywhere.
-Result<bool> is_as_left(io::BlockingDrive& drive, std::uint64_t offset,
-                        const std::vector<std::byte>& before) {
-    constexpr std::size_t kSectorBytes = 512;
-    static const std::array<std::byte, kSectorBytes> kZeroes{};
-    std::vector<std::byte> now(before.size());
-    WARPRAID_TRY(drive.read(offset, now));
+/// Whether `now`, read at `offset`, holds nothing but what was there before and what a create, or a
+/// restore that was cut short, leaves. Sector by sector: a write may be cut short anywhere.
+bool is_as_left(std::span<const std::byte> now, std::span<const std::byte> before,
+                std::uint64_t offset, std::uint64_t drive_bytes) {
+    static constexpr std::array<std::byte, kSectorBytes> kZeroes{};
     for (std::size_t at = 0; at < now.size(); at += kSectorBytes) {
+        const std::size_t size = std::min(kSectorBytes, now.size() - at);
         const auto is = [&](const std::byte* bytes) {
-            return std::memcmp(now.data() + at, bytes, kSectorBytes) == 0;
+            return std::memcmp(now.data() + at, bytes, size) == 0;
         };
         if (is(before.data() + at) || is(kZeroes.data())) continue;
-        if (!is_written_by_create(offset + at, drive.limits().size_bytes)) return false;
+        if (!is_written_by_create(offset + at, drive_bytes)) return false;
     }
     return true;
 }
 
-Status write_and_compare(io::BlockingDrive& drive, std::uint64_t offset,
-                         const std::vector<std::byte>& bytes) {
-    std::vector<std::byte> now(bytes.size());
-    WARPRAID_TRY(drive.read(offset, now));
-    // One that got them back already may be in use again.
-    if (now == bytes) return success();
-    WARPRAID_TRY(drive.write(offset, bytes));
+/// The part of the head that is the mark.
+std::span<const std::byte> mark_of(const UndoImage& image, const io::BlockingDrive& drive) {
+    return std::span(image.head)
+        .subspan(format::kProtectiveMdOffset, drive.limits().logical_block_bytes);
+}
+
+Status write_all_but_mark(io::BlockingDrive& drive, const UndoImage& image) {
+    const std::span<const std::byte> head = image.head;
+    const std::size_t mark_end = format::kProtectiveMdOffset + drive.limits().logical_block_bytes;
+    WARPRAID_TRY(drive.write(undo_tail_offset(drive.limits().size_bytes), image.tail));
+    WARPRAID_TRY(drive.write(0, head.first(format::kProtectiveMdOffset)));
+    WARPRAID_TRY(drive.write(mark_end, head.subspan(mark_end)));
     WARPRAID_TRY(drive.flush());
-    WARPRAID_TRY(drive.read(offset, now));
-    if (now == bytes) return success();
-    return Error{ErrorCode::kIo,
-                 fmt::format("what was written at byte {} is not what is read back", offset)};
+    WARPRAID_TRY_ASSIGN(UndoImage now, read_image(drive));
+    const std::span<const std::byte> mark = mark_of(image, drive);
+    std::copy(mark.begin(), mark.end(), now.head.begin() + format::kProtectiveMdOffset);
+    if (now == image) return success();
+    return Error{ErrorCode::kIo, "what was written is not what is read back"};
 }
 
 }  // namespace
 
-Result<UndoDrive> take_image(io::BlockingDrive& drive, const Uuid& member) {
-    UndoDrive image;
-    image.identity = drive.identity();
-    image.member = member;
-    image.size_bytes = drive.limits().size_bytes;
-    image.head.resize(undo_head_bytes());
-    image.tail.resize(undo_tail_bytes(image.size_bytes));
-    Status status = drive.read(0, image.head);
-    if (status.ok()) status = drive.read(undo_tail_offset(image.size_bytes), image.tail);
-    if (!status.ok()) return naming(drive, status.error());
-    return image;
+Result<TakenImage> take_image(io::BlockingDrive& drive, const Uuid& member) {
+    Result<UndoImage> image = read_image(drive);
+    if (!image.ok()) return naming(drive, image.error());
+    UndoDrive taken;
+    taken.identity = drive.identity();
+    taken.key = undo_key(drive.identity());
+    taken.member = member;
+    taken.former = former_identity(*image);
+    taken.size_bytes = drive.limits().size_bytes;
+    taken.checksum = checksum_of(*image);
+    return TakenImage{std::move(taken), std::move(image).value()};
 }
 
-std::optional<Superblock> superblock_of(io::BlockingDrive& drive, const Uuid& group) {
-    std::optional<Superblock> newest;
-    for (const meta::Copy copy : {meta::Copy::kFirst, meta::Copy::kSecond}) {
-        Result<Superblock> found = meta::read_copy(drive, copy);
-        if (!found.ok()) continue;
-        const auto* record = std::get_if<format::GroupRecord>(&found->content);
-        if (record == nullptr || record->uuid != group) continue;
-        if (newest && record_of(*newest).generation >= record->generation) continue;
-        newest = std::move(found).value();
+Status check_restorable(io::BlockingDrive& drive, const Uuid& group, const UndoDrive& before,
+                        const UndoImage& image) {
+    const auto used = [&](const std::string& how) {
+        return naming(drive, {ErrorCode::kInUse, how});
+    };
+    const std::uint64_t size = drive.limits().size_bytes;
+    if (size != before.size_bytes) {
+        return used(fmt::format("it has {} bytes now and had {}", size, before.size_bytes));
     }
-    return newest;
+    const auto mark = meta::read_mark(drive);
+    if (!mark.ok()) return naming(drive, mark.error());
+    if (*mark != format::ProtectiveMark{group, before.member}) {
+        return used("it is no member of the group any more: somebody else wrote to it");
+    }
+    if (has_volumes(drive, group)) {
+        return used("its group was given volumes by another machine since");
+    }
+    const Result<UndoImage> now = read_image(drive);
+    if (!now.ok()) return naming(drive, now.error());
+    if (is_as_left(now->head, image.head, 0, size) &&
+        is_as_left(now->tail, image.tail, undo_tail_offset(size), size)) {
+        return success();
+    }
+    return used("somebody else wrote to it since: it holds neither what it held before nor what "
+                "making the group left");
 }
 
-Status check_restorable(io::BlockingDrive& drive, const UndoDrive& before, const Uuid& group) {
-    if (drive.limits().size_bytes != before.size_bytes) {
-        return naming(drive, {ErrorCode::kInUse,
-                              fmt::format("it has {} bytes now and had {}: it was used otherwise "
-                                          "since",
-                                          drive.limits().size_bytes, before.size_bytes)});
-    }
-    if (const std::optional<Superblock> superblock = superblock_of(drive, group)) {
-        if (record_of(*superblock).table == format::Table::kHeld) return success();
-        return naming(drive, {ErrorCode::kInUse,
-                              fmt::format("group {} was given volumes by another machine since",
-                                          record_of(*superblock).name)});
-    }
-    Result<bool> is_left = is_as_left(drive, 0, before.head);
-    if (is_left.ok() && has_other_superblock(drive, before)) is_left = false;
-    if (is_left.ok() && *is_left) {
-        is_left = is_as_left(drive, undo_tail_offset(before.size_bytes), before.tail);
-    }
-    if (!is_left.ok()) return naming(drive, is_left.error());
-    if (*is_left) return success();
-    return naming(drive, {ErrorCode::kInUse,
-                          "it was used otherwise since: it holds neither what it held before nor "
-                          "what making the group left"});
-}
-
-Status give_back(io::BlockingDrive& drive, const UndoDrive& before) {
-    WARPRAID_ASSERT(drive.limits().size_bytes == before.size_bytes);
-    // The superblock in the tail goes last: until then the drive says what it is.
-    Status status = write_and_compare(drive, 0, before.head);
-    if (status.ok()) {
-        status = write_and_compare(drive, undo_tail_offset(before.size_bytes), before.tail);
-    }
+Status give_back(io::BlockingDrive& drive, const UndoImage& image) {
+    Status status = write_all_but_mark(drive, image);
+    if (status.ok()) status = drive.write(format::kProtectiveMdOffset, mark_of(image, drive));
+    if (status.ok()) status = drive.flush();
     if (status.ok()) return success();
     return naming(drive, status.error());
+}
+
+Result<bool> holds(io::BlockingDrive& drive, const UndoImage& image) {
+    const Result<UndoImage> now = read_image(drive);
+    if (!now.ok()) return naming(drive, now.error());
+    return *now == image;
 }
 
 }  // namespace warpraid::control

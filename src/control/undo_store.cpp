@@ -1,12 +1,8 @@
 #include "control/undo_store.h"
 
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "base/assert.h"
 #include "control/durable_file.h"
@@ -15,98 +11,181 @@ namespace warpraid::control {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kEndings{".restoring", ".kept"};
+constexpr std::string_view kRecordEnding = ".undo";
+constexpr std::string_view kImageEnding = ".image";
+constexpr std::size_t kUuidTextBytes = 36;
 
-std::string_view ending_of(UndoState state) {
-    return kEndings[static_cast<std::size_t>(state)];
+/// "<group>-<member>".
+std::optional<std::pair<Uuid, Uuid>> parse_image_name(const std::string& stem) {
+    if (stem.size() != 2 * kUuidTextBytes + 1 || stem[kUuidTextBytes] != '-') return std::nullopt;
+    const std::optional<Uuid> group = Uuid::parse(stem.substr(0, kUuidTextBytes));
+    const std::optional<Uuid> member = Uuid::parse(stem.substr(kUuidTextBytes + 1));
+    if (!group || !member) return std::nullopt;
+    return std::pair{*group, *member};
+}
+
+std::string text_of(const UndoImage& image) {
+    std::string text;
+    for (const auto* bytes : {&image.head, &image.tail}) {
+        text.append(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+    }
+    return text;
+}
+
+UndoImage image_of(std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    const auto head = bytes.first(undo_head_bytes());
+    const auto tail = bytes.subspan(undo_head_bytes());
+    return {{head.begin(), head.end()}, {tail.begin(), tail.end()}};
 }
 
 }  // namespace
 
 UndoStore::UndoStore(const std::string& state_directory) : directory_(state_directory + "/undo") {}
 
+const UndoStore::Entry& UndoStore::entry_of(const Uuid& group) const {
+    const auto found = entries_.find(group);
+    WARPRAID_ASSERT(found != entries_.end());
+    return found->second;
+}
+
+std::string UndoStore::record_path(const Uuid& group) const {
+    return directory_ + "/" + group.to_text() + std::string(kRecordEnding);
+}
+
+std::string UndoStore::image_path(const Uuid& group, const Uuid& member) const {
+    return directory_ + "/" + group.to_text() + "-" + member.to_text() + std::string(kImageEnding);
+}
+
+Result<UndoRecord> UndoStore::read_record(const Uuid& group) const {
+    const std::string path = record_path(group);
+    WARPRAID_TRY_ASSIGN(const std::string text, read_file(path, kUndoRecordBytesMax));
+    Result<UndoRecord> record = decode_undo(text);
+    if (record.ok() && record->group != group) {
+        return Error{ErrorCode::kInvalidArgument, path + " is that of another group"};
+    }
+    if (record.ok()) return record;
+    return Error{record.error().code, path + " is damaged: " + record.error().message};
+}
+
 Status UndoStore::load() {
-    states_.clear();
+    entries_.clear();
+    std::vector<std::pair<Uuid, Uuid>> images;
     std::error_code error;
     for (std::filesystem::directory_iterator entry(directory_, error), end; !error && entry != end;
          entry.increment(error)) {
         const std::string ending = entry->path().extension().string();
-        const std::optional<Uuid> group = Uuid::parse(entry->path().stem().string());
-        for (std::size_t index = 0; group && index < kEndings.size(); ++index) {
-            if (ending == kEndings[index]) states_[*group] = static_cast<UndoState>(index);
+        const std::string stem = entry->path().stem().string();
+        const std::optional<Uuid> group = Uuid::parse(stem);
+        if (ending == kRecordEnding && group) {
+            entries_.insert({*group, Entry{read_record(*group), {}}});
+        }
+        const auto image = parse_image_name(stem);
+        if (ending == kImageEnding && image) images.push_back(*image);
+    }
+    if (error && error != std::errc::no_such_file_or_directory) {
+        return system_error(ErrorCode::kSystem, "cannot look into " + directory_, error.value());
+    }
+    for (const auto& [group, member] : images) {
+        const auto found = entries_.find(group);
+        if (found != entries_.end()) {
+            found->second.images.insert(member);
+        } else {
+            WARPRAID_TRY(remove_file(image_path(group, member)));
         }
     }
-    if (!error || error == std::errc::no_such_file_or_directory) return success();
-    return system_error(ErrorCode::kSystem, "cannot look into " + directory_, error.value());
+    return success();
 }
 
 std::optional<UndoState> UndoStore::state(const Uuid& group) const {
-    const auto found = states_.find(group);
-    if (found == states_.end()) return std::nullopt;
-    return found->second;
+    const auto found = entries_.find(group);
+    if (found == entries_.end()) return std::nullopt;
+    const Result<UndoRecord>& record = found->second.record;
+    return record.ok() ? record->state : UndoState::kKept;
 }
 
 std::vector<Uuid> UndoStore::groups() const {
     std::vector<Uuid> groups;
-    for (const auto& entry : states_) groups.push_back(entry.first);
+    for (const auto& entry : entries_) groups.push_back(entry.first);
     return groups;
 }
 
-std::vector<Uuid> UndoStore::groups_in(UndoState state) const {
+std::vector<Uuid> UndoStore::groups_in(UndoState wanted) const {
     std::vector<Uuid> groups;
-    for (const auto& [group, other] : states_) {
-        if (other == state) groups.push_back(group);
+    for (const auto& entry : entries_) {
+        if (state(entry.first) == wanted) groups.push_back(entry.first);
     }
     return groups;
 }
 
-std::string UndoStore::path(const Uuid& group, UndoState state) const {
-    return directory_ + "/" + group.to_text() + std::string(ending_of(state));
+Result<UndoRecord> UndoStore::record(const Uuid& group) const {
+    return entry_of(group).record;
 }
 
-std::string UndoStore::path(const Uuid& group) const {
-    WARPRAID_ASSERT(states_.contains(group));
-    return path(group, states_.at(group));
+bool UndoStore::is_waiting(const Uuid& group, const Uuid& member) const {
+    return entry_of(group).images.contains(member);
 }
 
-Status UndoStore::keep(const UndoRecord& record) {
+Result<UndoImage> UndoStore::read(const Uuid& group, const UndoDrive& drive) const {
+    const std::string path = image_path(group, drive.member);
+    const std::size_t bytes = undo_head_bytes() + undo_tail_bytes(drive.size_bytes);
+    WARPRAID_TRY_ASSIGN(const std::string text, read_file(path, bytes));
+    if (text.size() == bytes) {
+        UndoImage image = image_of(text);
+        if (checksum_of(image) == drive.checksum) return image;
+    }
+    return Error{ErrorCode::kInvalidArgument, path + " is damaged: its checksum is wrong"};
+}
+
+Status UndoStore::keep(const UndoRecord& record, std::span<const UndoImage> images) {
+    WARPRAID_ASSERT(record.state == UndoState::kRestoring);
+    WARPRAID_ASSERT(images.size() == record.drives.size());
     WARPRAID_TRY(make_directories(directory_));
-    WARPRAID_TRY(replace_file(path(record.group, UndoState::kRestoring), encode_undo(record)));
-    states_[record.group] = UndoState::kRestoring;
+    Entry entry{record, {}};
+    Status status = success();
+    for (std::size_t index = 0; status.ok() && index < images.size(); ++index) {
+        const Uuid& member = record.drives[index].member;
+        entry.images.insert(member);
+        status = replace_file(image_path(record.group, member), text_of(images[index]));
+    }
+    if (status.ok()) status = replace_file(record_path(record.group), encode_undo(record));
+    if (status.ok()) {
+        entries_.insert({record.group, std::move(entry)});
+        return success();
+    }
+    // Whatever cannot be removed either harms nobody: the drives hold what the images say.
+    static_cast<void>(remove_file(record_path(record.group)).ok());
+    for (const Uuid& member : entry.images) {
+        static_cast<void>(remove_file(image_path(record.group, member)).ok());
+    }
+    return status;
+}
+
+Status UndoStore::change(const Uuid& group, UndoState state, const std::string& name) {
+    WARPRAID_TRY_ASSIGN(UndoRecord changed, record(group));
+    changed.state = state;
+    changed.name = name;
+    WARPRAID_TRY(replace_file(record_path(group), encode_undo(changed)));
+    entries_.at(group).record = std::move(changed);
     return success();
 }
 
-Status UndoStore::change(const Uuid& group, UndoState state) {
-    WARPRAID_ASSERT(states_.contains(group));
-    if (states_.at(group) == state) return success();
-    const std::string before = path(group);
-    const std::string after = path(group, state);
-    Status renamed = rename_file(before, after);
-    std::error_code error;
-    // A rename that could be neither stored nor taken back has happened all the same.
-    const bool has_moved =
-        std::filesystem::exists(after, error) && !std::filesystem::exists(before, error);
-    if (renamed.ok() || has_moved) states_.at(group) = state;
-    return renamed;
+Status UndoStore::remove_image(const Uuid& group, const Uuid& member) {
+    WARPRAID_ASSERT(is_waiting(group, member));
+    WARPRAID_TRY(remove_file(image_path(group, member)));
+    entries_.at(group).images.erase(member);
+    return success();
 }
 
 Status UndoStore::remove(const Uuid& group) {
-    // Whichever name a rename that failed has left.
-    for (std::size_t index = 0; index < kEndings.size(); ++index) {
-        WARPRAID_TRY(remove_file(path(group, static_cast<UndoState>(index))));
-    }
-    states_.erase(group);
+    // Without the record the images mean nothing.
+    WARPRAID_TRY(remove_file(record_path(group)));
+    const auto found = entries_.find(group);
+    if (found == entries_.end()) return success();
+    const std::set<Uuid> images = std::move(found->second.images);
+    entries_.erase(found);
+    for (const Uuid& member : images) WARPRAID_TRY(remove_file(image_path(group, member)));
     return success();
-}
-
-Result<UndoRecord> UndoStore::read(const Uuid& group) const {
-    WARPRAID_TRY_ASSIGN(const std::string text, read_file(path(group), kUndoBytesMax));
-    Result<UndoRecord> record = decode_undo(text);
-    if (record.ok() && record->group != group) {
-        return Error{ErrorCode::kInvalidArgument, path(group) + " is that of another group"};
-    }
-    if (record.ok()) return record;
-    return Error{record.error().code, path(group) + " is damaged: " + record.error().message};
 }
 
 }  // namespace warpraid::control

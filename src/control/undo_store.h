@@ -1,15 +1,13 @@
-// Where a service keeps what forced creates overwrote: one file a group in the folder "undo" of the
-// state directory. What is to happen with it is in the file's name, so that one rename changes it:
-//   <uuid>.restoring  the drives are to get back what they held; so it starts, because a create
-//                     that a crash cuts short is taken back, and so it ends when the operator
-//                     undoes it
-//   <uuid>.kept       the group is made: undo is possible for as long as it is held
+// Where a service keeps what forced creates overwrite, in the folder "undo" of the state directory:
+//   <group>.undo            the record, which says what is to happen
+//   <group>-<member>.image  what a drive held, until it got it back
 // Every change is durable when it returns. One thread at a time.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,33 +17,49 @@
 
 namespace warpraid::control {
 
-enum class UndoState : std::uint8_t { kRestoring, kKept };
-
 class UndoStore {
   public:
     explicit UndoStore(const std::string& state_directory);
 
-    /// Takes in what files there are. kSystem.
+    /// Takes in what files there are, and removes images that no record names: of those nothing was
+    /// written to a drive yet, or nothing is wanted any more. kSystem.
     Status load();
-    /// Nothing when nothing is kept for the group.
+
+    /// Nothing when nothing is kept for the group. Of a record that cannot be read it is kKept:
+    /// nothing is done with that by itself.
     std::optional<UndoState> state(const Uuid& group) const;
     std::vector<Uuid> groups() const;
     std::vector<Uuid> groups_in(UndoState state) const;
-    std::string path(const Uuid& group) const;
+    /// There is one. kInvalidArgument when its file is damaged; other codes when it could not be
+    /// read.
+    Result<UndoRecord> record(const Uuid& group) const;
+    /// Whether the drive has not got back yet what it held.
+    bool is_waiting(const Uuid& group, const Uuid& member) const;
+    /// kInvalidArgument when the file is damaged; kNotFound when somebody took it away.
+    Result<UndoImage> read(const Uuid& group, const UndoDrive& drive) const;
 
-    /// A new record, in the state kRestoring. When it fails nothing of it is left.
-    Status keep(const UndoRecord& record);
-    Status change(const Uuid& group, UndoState state);
-    /// Forgets what is kept.
+    /// A new record, in the state kRestoring; the images are in the order of its drives. When it
+    /// fails nothing of it is left.
+    Status keep(const UndoRecord& record, std::span<const UndoImage> images);
+    /// The record says so from now on, and is found under that name.
+    Status change(const Uuid& group, UndoState state, const std::string& name);
+    /// The drive got back what it held.
+    Status remove_image(const Uuid& group, const Uuid& member);
+    /// Forgets all that is kept for the group. A failure leaves it, or a part of it.
     Status remove(const Uuid& group);
-    /// kInvalidArgument when the file is damaged; other codes when it cannot be read now.
-    Result<UndoRecord> read(const Uuid& group) const;
 
   private:
-    std::string path(const Uuid& group, UndoState state) const;
+    struct Entry {
+        Result<UndoRecord> record;
+        std::set<Uuid> images;  // by member
+    };
+    const Entry& entry_of(const Uuid& group) const;
+    std::string record_path(const Uuid& group) const;
+    std::string image_path(const Uuid& group, const Uuid& member) const;
+    Result<UndoRecord> read_record(const Uuid& group) const;
 
     std::string directory_;
-    std::map<Uuid, UndoState> states_;
+    std::map<Uuid, Entry> entries_;
 };
 
 }  // namespace warpraid::control

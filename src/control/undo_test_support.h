@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control/control_test_support.h"
+#include "control/undo_store.h"
 
 namespace warpraid::control {
 
@@ -45,8 +46,13 @@ inline std::string name_of(std::uint32_t index) {
 class Undo : public testing::Test {
   protected:
     /// Drives with the magic of an ext4 file system and something in every sample.
-    void add_foreign_drives() {
-        world.add_drives(kDrives, kDriveBytes);
+    void add_foreign_drives(std::uint32_t block_bytes = 512) {
+        CreateDrive command;
+        for (std::uint32_t i = 0; i < kDrives; ++i) {
+            world.provider.add(name_of(i), kDriveBytes, block_bytes);
+            command.paths.push_back("/ram/" + name_of(i));
+        }
+        ASSERT_TRUE(world.service().create_drive(command).ok());
         fill_foreign_drives();
     }
     void fill_foreign_drives() {
@@ -119,16 +125,46 @@ class Undo : public testing::Test {
         for (std::uint32_t i = 0; i < kDrives; ++i) command.drives.push_back(name_of(i));
         return world.service().create_group(command);
     }
-    std::size_t files_kept() {
+    /// How many files of undo have this ending, or any.
+    std::size_t files_kept(const std::string& ending = "") {
         std::size_t count = 0;
         std::error_code error;
-        for (const auto& entry :
-             std::filesystem::directory_iterator(world.options.state_directory + "/undo", error)) {
-            static_cast<void>(entry);
-            ++count;
+        for (const auto& entry : std::filesystem::directory_iterator(undo_directory(), error)) {
+            count += ending.empty() || entry.path().extension() == ending ? 1u : 0u;
         }
         return count;
     }
+    /// Images first, records last.
+    std::vector<std::filesystem::path> undo_files() {
+        std::vector<std::filesystem::path> files;
+        for (const auto& entry : std::filesystem::directory_iterator(undo_directory())) {
+            files.push_back(entry.path());
+        }
+        std::sort(files.begin(), files.end(), [](const auto& left, const auto& right) {
+            return left.extension() < right.extension();
+        });
+        return files;
+    }
+    /// While the service is stopped, the only record.
+    void set_state(UndoState state) {
+        UndoStore store(world.options.state_directory);
+        ASSERT_TRUE(store.load().ok());
+        ASSERT_EQ(store.groups().size(), 1u);
+        const Uuid group = store.groups()[0];
+        ASSERT_TRUE(store.change(group, state, store.record(group)->name).ok());
+    }
+    std::size_t count_events(const std::string& kind) {
+        const auto events = world.service().events(0, limits::kEventsKept);
+        return static_cast<std::size_t>(
+            std::count_if(events.begin(), events.end(),
+                          [&](const Event& event) { return event.kind == kind; }));
+    }
+    /// As after a boot that gave two drives each other's names: those without a serial number are
+    /// called by them.
+    void swap_device_names(const std::string& first, const std::string& second) {
+        std::swap(world.provider.drive(first).store, world.provider.drive(second).store);
+    }
+    std::string undo_directory() { return world.options.state_directory + "/undo"; }
     /// Counts the writes that the control plane makes from now on, and from write `last` on none
     /// arrives any more.
     void freeze_after(int last) {

@@ -25,7 +25,7 @@ constexpr std::size_t kMagic = 0, kMajor = 4, kFeatures = 8, kSet = 16, kName = 
                       kMaxDevices = 220, kRoles = 256;
 }  // namespace at
 
-static_assert(kFixedBytes + 2 * kDevicesMax <= kProtectiveMdBytes);
+static_assert(kFixedBytes + 2 * kDevicesMax <= kSectorBytes);
 static_assert(kProtectiveMdOffset + kProtectiveMdBytes <= 64 * kKiB);
 
 /// What MD calls our layouts: left-symmetric is 2; RAID 10 has near copies in the low byte and one
@@ -102,6 +102,17 @@ bool is_protective_md(std::span<const std::byte> bytes) {
     return bytes.size() >= kFixedBytes && get<std::uint32_t>(bytes, at::kMagic) == kMagic &&
            get<std::uint32_t>(bytes, at::kMajor) == 1 &&
            (get<std::uint32_t>(bytes, at::kFeatures) & kProtectiveFeatureBit) != 0;
+}
+
+std::optional<ProtectiveMark> decode_protective_mark(std::span<const std::byte> bytes) {
+    if (bytes.size() < kSectorBytes || !is_protective_md(bytes)) return std::nullopt;
+    const auto devices = get<std::uint32_t>(bytes, at::kMaxDevices);
+    if (devices > kDevicesMax) return std::nullopt;
+    const std::size_t summed = kFixedBytes + 2 * devices;
+    if (get<std::uint32_t>(bytes, at::kChecksum) != md_checksum(bytes.first(summed))) {
+        return std::nullopt;
+    }
+    return ProtectiveMark{get_uuid(bytes, at::kSet), get_uuid(bytes, at::kDrive)};
 }
 
 }  // namespace warpraid::format

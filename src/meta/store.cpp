@@ -4,7 +4,6 @@
 
 #include "base/assert.h"
 #include "format/bitmap_page.h"
-#include "format/md_protective.h"
 #include "meta/superblock_io.h"
 
 namespace warpraid::meta {
@@ -129,22 +128,50 @@ void check_drives(const format::GroupRecord& record, std::span<const MemberDrive
     }
 }
 
-/// The reserved areas without the superblock copies, where nothing of others may stay. The first
-/// copy's place is left alone too, so a crash finds what the drive was before.
+/// The reserved areas without the superblock copies and the protective MD superblock, where nothing
+/// of others may stay. The first copy's place is left alone too, so a crash finds what the drive
+/// was before.
 Status clear_reserves(io::BlockingDrive& drive) {
     const std::uint64_t size = drive.limits().size_bytes;
     const std::uint64_t first_end = format::kSuperblockOffset + format::kSuperblockBytes;
     const std::uint64_t second = format::superblock_copy_offset(size);
     const std::uint64_t second_end = second + format::kSuperblockBytes;
-    WARPRAID_TRY(write_zeroes(drive, 0, format::kSuperblockOffset));
+    constexpr std::uint64_t kProtectiveEnd = format::kProtectiveMdOffset + format::kProtectiveMdBytes;
+    WARPRAID_TRY(write_zeroes(drive, 0, format::kProtectiveMdOffset));
+    WARPRAID_TRY(write_zeroes(drive, kProtectiveEnd, format::kSuperblockOffset - kProtectiveEnd));
     WARPRAID_TRY(write_zeroes(drive, first_end, limits::kHeadReserveBytesMin - first_end));
     return write_zeroes(drive, second_end, size - second_end);
 }
 
-Status write_protection(io::BlockingDrive& drive, const format::ProtectiveMd& protection) {
+std::vector<std::byte> encode_protection(const format::ProtectiveMd& protection) {
     std::vector<std::byte> bytes(format::kProtectiveMdBytes);
     format::encode(protection, bytes);
-    return drive.write(format::kProtectiveMdOffset, bytes);
+    return bytes;
+}
+
+std::vector<std::byte> encode_protection(const format::GroupRecord& record, Slot slot) {
+    WARPRAID_ASSERT(slot.get() < record.members.size());
+    const format::Member& member = record.members[slot.get()];
+    format::ProtectiveMd protection;
+    protection.set = record.uuid;
+    protection.drive = member.drive;
+    protection.name = record.name;
+    protection.created_seconds = record.created_ns / kNanosecondsPerSecond;
+    protection.data_offset = member.data_offset;
+    protection.slot = slot;
+    protection.shape = record.shape;
+    return encode_protection(protection);
+}
+
+/// The superblocks, the second first: until the last write the drive says what it was, not less.
+/// Then the bitmap.
+Status clear_records(io::BlockingDrive& drive) {
+    const std::uint64_t second = format::superblock_copy_offset(drive.limits().size_bytes);
+    WARPRAID_TRY(write_zeroes(drive, second, format::kSuperblockBytes));
+    WARPRAID_TRY(drive.flush());
+    WARPRAID_TRY(write_zeroes(drive, format::kSuperblockOffset, format::kSuperblockBytes));
+    return write_zeroes(drive, format::kBitmapOffset,
+                        format::kBitmapPagesMax * format::kBitmapPageBytes);
 }
 
 std::uint32_t pages_for(std::uint32_t regions) {
@@ -185,20 +212,19 @@ CommitOutcome Store::commit(format::GroupRecord& record, std::span<const MemberD
     return round.outcome();
 }
 
+Status Store::claim(io::BlockingDrive& drive, const format::GroupRecord& record, Slot slot) {
+    const std::vector<std::byte> protection = encode_protection(record, slot);
+    WARPRAID_TRY(drive.write(format::kProtectiveMdOffset,
+                             std::span(protection).first(drive.limits().logical_block_bytes)));
+    WARPRAID_TRY(drive.flush());
+    WARPRAID_TRY(clear_records(drive));
+    return drive.flush();
+}
+
 Status Store::prepare_member(io::BlockingDrive& drive, const format::GroupRecord& record,
                              Slot slot) {
-    WARPRAID_ASSERT(slot.get() < record.members.size());
-    const format::Member& member = record.members[slot.get()];
     WARPRAID_TRY(clear_reserves(drive));
-    format::ProtectiveMd protection;
-    protection.set = record.uuid;
-    protection.drive = member.drive;
-    protection.name = record.name;
-    protection.created_seconds = record.created_ns / kNanosecondsPerSecond;
-    protection.data_offset = member.data_offset;
-    protection.slot = slot;
-    protection.shape = record.shape;
-    WARPRAID_TRY(write_protection(drive, protection));
+    WARPRAID_TRY(drive.write(format::kProtectiveMdOffset, encode_protection(record, slot)));
     WARPRAID_TRY(write_empty_bitmap(drive, record));
     return drive.flush();
 }
@@ -211,7 +237,7 @@ Status Store::write_spare(io::BlockingDrive& drive, const format::SpareRecord& s
     protection.name = "spare";
     protection.data_offset = format::default_data_offset(spare.drive_bytes);
     protection.spare = true;
-    WARPRAID_TRY(write_protection(drive, protection));
+    WARPRAID_TRY(drive.write(format::kProtectiveMdOffset, encode_protection(protection)));
     format::Superblock superblock;
     superblock.drive = spare.drive;
     superblock.content = spare;
@@ -223,13 +249,7 @@ Status Store::write_spare(io::BlockingDrive& drive, const format::SpareRecord& s
 }
 
 Status Store::clear(io::BlockingDrive& drive) {
-    const std::uint64_t second = format::superblock_copy_offset(drive.limits().size_bytes);
-    // The second copy first: until the last write the drive says what it was, not less.
-    WARPRAID_TRY(write_zeroes(drive, second, format::kSuperblockBytes));
-    WARPRAID_TRY(drive.flush());
-    WARPRAID_TRY(write_zeroes(drive, format::kSuperblockOffset, format::kSuperblockBytes));
-    WARPRAID_TRY(write_zeroes(drive, format::kBitmapOffset,
-                              format::kBitmapPagesMax * format::kBitmapPageBytes));
+    WARPRAID_TRY(clear_records(drive));
     WARPRAID_TRY(write_zeroes(drive, format::kProtectiveMdOffset, format::kProtectiveMdBytes));
     return drive.flush();
 }
@@ -268,6 +288,12 @@ Result<std::vector<std::uint64_t>> Store::read_bitmap(const format::GroupRecord&
     }
     if (regions % 64 != 0) bitmap.back() &= (std::uint64_t{1} << regions % 64) - 1;
     return bitmap;
+}
+
+Result<std::optional<format::ProtectiveMark>> read_mark(io::BlockingDrive& drive) {
+    std::vector<std::byte> bytes(format::kProtectiveMdBytes);
+    WARPRAID_TRY(drive.read(format::kProtectiveMdOffset, bytes));
+    return format::decode_protective_mark(bytes);
 }
 
 }  // namespace warpraid::meta

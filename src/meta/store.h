@@ -11,12 +11,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "format/md_protective.h"
 #include "format/superblock.h"
 #include "io/drive.h"
 
@@ -44,6 +46,11 @@ class Store {
     /// nothing is promised: the caller calls format::leave() for it and commits again.
     CommitOutcome commit(format::GroupRecord& record, std::span<const MemberDrive> drives);
 
+    /// Before anything else of the drive is overwritten: the first block of the protective MD
+    /// superblock, which one write leaves whole or as it was, says from now on which drive of which
+    /// group it is to be (read_mark()). Then superblocks and bitmaps that lie there are zeroed: to
+    /// every scan the drive is of no group.
+    Status claim(io::BlockingDrive& drive, const format::GroupRecord& record, Slot slot);
     /// What a drive needs once, before the first commit with it: the reserved areas are cleared of
     /// what others left there, and get the protective MD superblock and an empty bitmap. A
     /// superblock of ours stays until the commit replaces it.
@@ -63,5 +70,8 @@ class Store {
   private:
     Random& random_;
 };
+
+/// Which drive it is as the protective MD superblock says, if there is one.
+Result<std::optional<format::ProtectiveMark>> read_mark(io::BlockingDrive& drive);
 
 }  // namespace warpraid::meta
