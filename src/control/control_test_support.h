@@ -86,8 +86,8 @@ class TestProvider final : public io::DriveProvider {
     std::vector<std::string> list(std::span<const std::string> patterns) override;
 
     std::atomic<bool> frozen = false;
-    /// Unless 0: of the write at which `before_write` freezes the drives, some logical blocks arrive
-    /// and some do not.
+    /// Unless 0: of the write at which `before_write` freezes the drives, some logical blocks
+    /// arrive and some do not.
     std::atomic<std::uint64_t> tear_seed = 0;
     std::atomic<bool> knows_stacking = false;  // whether share_storage() tells anything
 

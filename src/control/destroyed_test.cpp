@@ -96,8 +96,8 @@ TEST_F(DestroyedUndo, WhileItWasHeld) {
         AssembleOptions how;
         how.destroyed = true;
         static_cast<void>(world.service().assemble(how).ok());
-        const bool is_there = !world.service().groups().empty() &&
-                              world.group("new").state != GroupState::kOffline;
+        const bool is_there =
+            !world.service().groups().empty() && world.group("new").state != GroupState::kOffline;
         if (is_there) {
             const auto made = world.service().create_volume({"new", "v", 8 * kMiB, 1});
             ASSERT_TRUE(made.ok()) << made.error().message;

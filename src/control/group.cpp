@@ -166,32 +166,34 @@ void Group::quiesce() {
         environment_.look_after_faults);
 }
 
-// Whether the next start has to resync: what is suspect is so until the bitmap's regions were gone
-// over, be the group stopped, or deleted and brought back.
-void Group::settle() {
-    quiesce();
-    if (failed()) return;
+bool Group::flush() {
+    if (failed()) return false;
     DeviceIo io(*engine_, environment_.shard, environment_.look_after_faults);
-    const bool flushed = io.flush().ok();
-    environment_.shard.run([&] { bitmap_->clear_idle_now(); });
-    wait_on_shard(
-        environment_.shard, [&] { return bitmap_->idle(); }, environment_.look_after_faults);
-    const GroupSample now = sample();
-    note_rebuilt(now);
-    record_.clean = flushed && !now.suspect && !failed();
+    return io.flush().ok() && !failed();
 }
 
 void Group::stop() {
-    settle();
-    if (!failed() && !commit()) {
-        report(Severity::kError, "group-stop-incomplete",
-               "the superblocks could not be written: " + failure_);
+    quiesce();
+    if (!failed()) {
+        const bool flushed = flush();
+        environment_.shard.run([&] { bitmap_->clear_idle_now(); });
+        wait_on_shard(
+            environment_.shard, [&] { return bitmap_->idle(); }, environment_.look_after_faults);
+        const GroupSample now = sample();
+        note_rebuilt(now);
+        record_.clean = flushed && !now.suspect;
+        if (!commit()) {
+            report(Severity::kError, "group-stop-incomplete",
+                   "the superblocks could not be written: " + failure_);
+        }
     }
     tear_down();
 }
 
 Status Group::destroy(bool clear) {
-    settle();
+    quiesce();
+    // It may be brought back, and has to be resynced then if it was not in sync.
+    record_.clean = flush() && !sample().suspect;
     // A fault that is looked after while waiting commits the record: no waiting behind this.
     come_to_rest();
     record_.destroyed = true;

@@ -197,7 +197,8 @@ class Group {
     void store_checkpoint(const GroupSample& now);
     void note_speed(const GroupSample& now);
     void quiesce();
-    void settle();
+    /// Whether all that was written is durable.
+    bool flush();
     void come_to_rest();
     void tear_down();
 

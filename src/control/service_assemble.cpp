@@ -57,9 +57,8 @@ std::vector<ScanEntry> ServiceImpl::scan_usable() {
 }
 
 std::vector<ScanEntry> ServiceImpl::usable(std::vector<ScanEntry> entries) const {
-    std::erase_if(entries, [&](const ScanEntry& entry) {
-        return !check_not_to_be_restored(entry).ok();
-    });
+    std::erase_if(entries,
+                  [&](const ScanEntry& entry) { return !check_not_to_be_restored(entry).ok(); });
     return entries;
 }
 

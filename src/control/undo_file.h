@@ -1,5 +1,5 @@
-// What is kept of the drives of a forced create: a record that names them, and of each an image, the
-// bytes that the create overwrites. Pure; any thread.
+// What is kept of the drives of a forced create: a record that names them, and of each an image,
+// the bytes that the create overwrites. Pure; any thread.
 #pragma once
 
 #include <cstddef>

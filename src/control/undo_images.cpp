@@ -146,8 +146,9 @@ Status check_restorable(io::BlockingDrive& drive, const Uuid& group, const UndoD
         is_as_left(now->tail, image.tail, undo_tail_offset(size), size)) {
         return success();
     }
-    return used("somebody else wrote to it since: it holds neither what it held before nor what "
-                "making the group left");
+    return used(
+        "somebody else wrote to it since: it holds neither what it held before nor what "
+        "making the group left");
 }
 
 Status give_back(io::BlockingDrive& drive, const UndoImage& image) {

@@ -36,7 +36,8 @@ Status check_restorable(io::BlockingDrive& drive, const Uuid& group, const UndoD
 /// drive's error, or kIo when it does not hold what was written.
 Status give_back(io::BlockingDrive& drive, const UndoImage& image);
 
-/// Whether the drive, which has the size of the one before, holds what that held. The drive's error.
+/// Whether the drive, which has the size of the one before, holds what that held. The drive's
+/// error.
 Result<bool> holds(io::BlockingDrive& drive, const UndoImage& image);
 
 }  // namespace warpraid::control

@@ -155,9 +155,8 @@ class Undo : public testing::Test {
     }
     std::size_t count_events(const std::string& kind) {
         const auto events = world.service().events(0, limits::kEventsKept);
-        return static_cast<std::size_t>(
-            std::count_if(events.begin(), events.end(),
-                          [&](const Event& event) { return event.kind == kind; }));
+        return static_cast<std::size_t>(std::count_if(
+            events.begin(), events.end(), [&](const Event& event) { return event.kind == kind; }));
     }
     /// As after a boot that gave two drives each other's names: those without a serial number are
     /// called by them.

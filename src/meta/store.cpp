@@ -136,7 +136,8 @@ Status clear_reserves(io::BlockingDrive& drive) {
     const std::uint64_t first_end = format::kSuperblockOffset + format::kSuperblockBytes;
     const std::uint64_t second = format::superblock_copy_offset(size);
     const std::uint64_t second_end = second + format::kSuperblockBytes;
-    constexpr std::uint64_t kProtectiveEnd = format::kProtectiveMdOffset + format::kProtectiveMdBytes;
+    constexpr std::uint64_t kProtectiveEnd =
+        format::kProtectiveMdOffset + format::kProtectiveMdBytes;
     WARPRAID_TRY(write_zeroes(drive, 0, format::kProtectiveMdOffset));
     WARPRAID_TRY(write_zeroes(drive, kProtectiveEnd, format::kSuperblockOffset - kProtectiveEnd));
     WARPRAID_TRY(write_zeroes(drive, first_end, limits::kHeadReserveBytesMin - first_end));
