@@ -83,10 +83,11 @@ TEST(MirrorLastCopy, WithoutABitmapLeavesNoneToTrustToTheCopyThatVanishesAgain) 
     world.provider.drive("d0").fail_writes_below = limits::kHeadReserveBytesMin;
     ASSERT_TRUE(world.write_pattern(8 * kMiB, kMiB, 2).ok());
     ASSERT_TRUE(world.has_event("member-bitmap-unwritable"));
-    set_rebuild_rate(world, 40 * kMiB);
+    set_rebuild_rate(world, 64 * kKiB);
     world.provider.drive("d1").gone = false;
     ASSERT_TRUE(world.wait_for_state(GroupState::kRebuilding));
     world.provider.drive("d1").superblock_writes_left = 1;  // of its two copies
+    set_rebuild_rate(world, 0);
     ASSERT_TRUE(world.wait_for([&] { return world.provider.drive("d1").gone.load(); }));
     ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
     ASSERT_EQ(world.group().members[0].state, MemberState::kInSync);
@@ -112,6 +113,7 @@ TEST(MirrorLastCopy, ThatDiffersFromTheCopyThatReplacesItLeaves) {
         const auto task = world.group().task;
         return task && task->progress.done_bytes >= 16 * kMiB;
     }));
+    set_rebuild_rate(world, 64 * kKiB);  // else it might have ended before the write
     TestDrive& last = world.provider.drive("d0");
     last.fail_writes_from = limits::kHeadReserveBytesMin;
     last.fail_writes_below = last.size_bytes;

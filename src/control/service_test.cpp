@@ -129,6 +129,10 @@ TEST(Service, ResynchronisesOnlyWhatWasDirtyAfterACrash) {
     world.make_group(Level::kRaid6, 5);
     ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
     ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+    // So that the bits are still set at the crash, however long it takes until then.
+    world.stop();
+    world.options.bitmap_delay_ns = 3600 * kNanosecondsPerSecond;
+    world.start();
     ASSERT_TRUE(world.write_pattern(30 * kMiB, kMiB, 3).ok());
     world.crash_and_start();
     ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
@@ -140,7 +144,8 @@ TEST(Service, ResynchronisesOnlyWhatWasDirtyAfterACrash) {
 
 TEST(Service, GoesOnWithTheInitialResyncAfterACrash) {
     World world;
-    world.options.rebuild_bytes_per_second_max = 8 * kMiB;
+    // So slow that it is under way whenever it is looked at.
+    world.options.rebuild_bytes_per_second_max = 64 * kKiB;
     world.stop();
     world.start();
     world.add_drives(4);
@@ -162,6 +167,10 @@ TEST(Service, GoesOnWithTheInitialResyncAfterACrash) {
 
 TEST(Service, RefusesADirtyDegradedParityGroupUnlessForced) {
     World world;
+    // So that the bits are still set at the crash, however long it takes until then.
+    world.stop();
+    world.options.bitmap_delay_ns = 3600 * kNanosecondsPerSecond;
+    world.start();
     world.add_drives(4);
     world.make_group(Level::kRaid5, 4);
     ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
@@ -269,13 +278,16 @@ TEST(Service, ContinuesARebuildFromItsCheckpoint) {
         const auto task = world.group().task;
         return task && task->progress.done_bytes >= 24 * kMiB;
     }));
+    // Else it might have ended before it is looked at.
+    slow.rebuild_bytes_per_second_max = 64 * kKiB;
+    ASSERT_TRUE(world.service().edit_group(slow).ok());
     world.stop();
     world.start();
     const GroupInfo again = world.group();
     ASSERT_EQ(again.state, GroupState::kRebuilding);
     ASSERT_TRUE(world.wait_for([&] { return world.group().task.has_value(); }));
     EXPECT_LT(world.group().task->progress.total_bytes, 60 * kMiB);
-    EXPECT_EQ(world.group().rebuild_bytes_per_second_max, 16 * kMiB);
+    EXPECT_EQ(world.group().rebuild_bytes_per_second_max, 64 * kKiB);
     slow.rebuild_bytes_per_second_max = 0;
     ASSERT_TRUE(world.service().edit_group(slow).ok());
     ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));

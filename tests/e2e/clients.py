@@ -7,7 +7,7 @@ import os
 import subprocess
 import threading
 
-from harness import Failure, MIB, check, equal, need_programs, tail
+from harness import LONG_PATIENCE, MIB, PATIENCE, Failure, check, equal, need_programs, tail
 
 # Sizes with their shares, of reads and of writes. Blocks of 512 bytes need a volume with such
 # blocks. Writes of 4 MiB are read back as such; as one of the reads it could be all of a small mix.
@@ -67,7 +67,7 @@ def run_fio(case, command, timeout):
     return fio_result(done.stdout, done.stderr, done.returncode)
 
 
-def write_pattern(case, uri, pattern, verify=True, timeout=300):
+def write_pattern(case, uri, pattern, verify=True, timeout=LONG_PATIENCE):
     """Reads and writes, and reads back what was written unless told not to."""
     job = run_fio(case, fio_command(uri, pattern, f"--do_verify={int(verify)}"), timeout)
     check(job["write"]["io_bytes"] > 0, "fio wrote nothing")
@@ -75,7 +75,7 @@ def write_pattern(case, uri, pattern, verify=True, timeout=300):
         check_verified(job, pattern)
 
 
-def check_pattern(case, uri, pattern, timeout=300):
+def check_pattern(case, uri, pattern, timeout=LONG_PATIENCE):
     """Reads every block that an earlier write_pattern wrote and checks it. fio goes over its mix
     again without doing it, and counts that too."""
     check_verified(run_fio(case, fio_command(uri, pattern, "--verify_only=1"), timeout), pattern)
@@ -101,7 +101,7 @@ class BackgroundPatterns:
 
     def run(self):
         try:
-            while not self.stopping.is_set():
+            while not self.stopping.is_set() or self.rounds == 0:  # stop() may come before us
                 self.one_round()
                 self.rounds += 1
         except Exception as failure:  # told to the test by stop()
@@ -118,7 +118,7 @@ class BackgroundPatterns:
     def running(self):
         return self.thread.is_alive()
 
-    def stop(self, timeout=120):
+    def stop(self, timeout=LONG_PATIENCE):
         """Ends after the present round; at least one must have been whole."""
         self.stopping.set()
         self.thread.join(timeout)
@@ -131,7 +131,7 @@ class BackgroundPatterns:
         self.stopping.set()
         if self.thread.is_alive() and self.process is not None:
             self.process.kill()
-        self.thread.join(10)
+        self.thread.join(PATIENCE)
 
 
 def nbdinfo(case, uri):
@@ -141,7 +141,7 @@ def nbdinfo(case, uri):
     return json.loads(done.stdout)["exports"][0]
 
 
-def nbdcopy(case, source, target, *options, timeout=300):
+def nbdcopy(case, source, target, *options, timeout=LONG_PATIENCE):
     need_programs("nbdcopy")
     case.run(["nbdcopy", *options, source, target], timeout=timeout)
 
@@ -199,6 +199,7 @@ def qemu_img_round(case, daemon, drives, uri):
     case.run(["qemu-img", "convert", "-f", "raw", "-O", "qcow2", raw, image])
     case.run(["qemu-img", "convert", "-n", "-f", "qcow2", "-O", "raw", image, uri])
     case.run(["qemu-img", "compare", "-f", "qcow2", "-F", "raw", image, uri])
+    daemon.wait_state("optimal")  # the first resync may still be under way
     daemon.cli("fail", "drive", drives[0])
     case.run(["qemu-img", "compare", "-f", "raw", "-F", "raw", raw, uri])
     back = case.directory / "back.qcow2"

@@ -8,7 +8,7 @@ import time
 import clients
 import oracle
 from daemon import Daemon
-from harness import GIB, MIB, Failure, check
+from harness import GIB, MIB, PATIENCE, Failure, check, wait_until
 
 DRIVE = 96 * MIB
 AREA = 16 * MIB
@@ -80,6 +80,11 @@ class Group:
         self.thread = threading.Thread(target=self.write)
         self.thread.start()
 
+    def wait_writing(self):
+        """Until a write was acknowledged: the kill that follows leaves something to resync."""
+        wait_until(lambda: self.writer.writes > 0 or not self.thread.is_alive(),
+                   f"{self.name}: the client writes")
+
     def write(self):
         try:
             self.writer.run(lambda: True)
@@ -88,7 +93,7 @@ class Group:
 
     def join_writer(self):
         """After the daemon's end."""
-        self.thread.join(30)
+        self.thread.join(PATIENCE)
         check(not self.thread.is_alive(), f"{self.name}: the client hangs, its server is gone")
         if self.problem is not None:
             raise self.problem
@@ -112,7 +117,7 @@ class Group:
 
     def join_fio(self):
         """After the daemon's end, which fio must notice."""
-        check(self.fio.wait(30) != 0, f"{self.name}: fio ended well, its server is gone")
+        check(self.fio.wait(PATIENCE) != 0, f"{self.name}: fio ended well, its server is gone")
         self.fio = None
         self.dirty |= self.regions.of(self.patterns[0].offset, FIO_AREA)
 
@@ -197,6 +202,8 @@ def survive_kills(case, source, rounds):
         writers = [group for group in groups if group is not with_fio]
         for group in writers:
             group.start_writer()
+        for group in writers if number % PARITY_EVERY == 0 else ():
+            group.wait_writing()  # settle() looks for a resync
         time.sleep(case.random.uniform(0.02, 1.0))
         daemon.kill()
         writes += sum(group.join_writer() for group in writers)

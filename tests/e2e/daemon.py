@@ -13,7 +13,8 @@ import socket
 import subprocess
 import time
 
-from harness import Failure, MIB, check, equal, tail, wait_until
+from harness import (LONG_PATIENCE, MIB, PATIENCE, Failure, check, equal, tail,
+                     wait_until)
 
 READY = "warpraidd: ready"
 
@@ -38,7 +39,7 @@ class Answer:
 
 class UnixConnection(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("localhost", timeout=30)
+        super().__init__("localhost", timeout=PATIENCE)
         self.path = str(path)
 
     def connect(self):
@@ -69,7 +70,7 @@ class Daemon:
                 "--socket", self.socket, "--readonly-socket", self.readonly_socket,
                 "--nbd-socket", self.nbd_socket, "--bitmap-delay", "1", *self.options, *extra]
 
-    def start(self, extra=(), timeout=30):
+    def start(self, extra=(), timeout=PATIENCE):
         check(self.process is None, "the daemon already runs")
         with open(self.log_path, "ab") as log:
             self.process = self.case.start(self.command(extra), stdout=subprocess.PIPE, stderr=log)
@@ -97,7 +98,7 @@ class Daemon:
         self.process.wait()
         self.forget()
 
-    def stop(self, timeout=30):
+    def stop(self, timeout=PATIENCE):
         """An orderly stop, which must end well."""
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -139,7 +140,8 @@ class Daemon:
 
     # ---- the command line ----
 
-    def warpraid(self, *arguments, json_format=True, yes=True, control=None, timeout=60, cwd=None):
+    def warpraid(self, *arguments, json_format=True, yes=True, control=None, timeout=PATIENCE,
+                 cwd=None):
         """Runs the tool; any exit status."""
         command = [self.case.program("warpraid"), "--socket", control or self.socket]
         if json_format:
@@ -229,7 +231,7 @@ class Daemon:
 
     # ---- waiting ----
 
-    def wait_for(self, condition, text, group="g", timeout=120):
+    def wait_for(self, condition, text, group="g", timeout=LONG_PATIENCE):
         """Until `condition(group's JSON)` holds; returns that JSON."""
         last = {}
 
@@ -239,18 +241,20 @@ class Daemon:
 
         return wait_until(holds, lambda: f"{text}; group: {last.get('group')}", timeout, 0.1)
 
-    def wait_state(self, state, group="g", timeout=120):
+    def wait_state(self, state, group="g", timeout=LONG_PATIENCE):
         return self.wait_for(lambda found: found["state"] == state, f"group is {state}", group,
                              timeout)
 
-    def wait_idle(self, group="g", timeout=120):
-        """No task runs and the write-intent bitmap is clean."""
+    def wait_idle(self, group="g", timeout=LONG_PATIENCE):
+        """No task runs or is about to, and the write-intent bitmap is clean."""
         return self.wait_for(
             lambda found: found["task"] is None
+            # The daemon starts a task some time after the command that makes it necessary.
+            and found["state"] not in ("resyncing", "rebuilding")
             and (found["dirty_regions"] == 0 or found["state"] == "degraded"),
             "group is idle", group, timeout)
 
-    def wait_settled(self, timeout=60):
+    def wait_settled(self, timeout=LONG_PATIENCE):
         """No bitmap is about to be tidied: the drives' bytes stay as they are."""
 
         def settled():
@@ -259,7 +263,7 @@ class Daemon:
 
         wait_until(settled, "bitmaps are clean", timeout, 0.1)
 
-    def verify(self, group="g", timeout=180):
+    def verify(self, group="g", timeout=LONG_PATIENCE):
         """A verify pass over every stripe, which must find nothing."""
         self.wait_for(lambda found: found["task"] is None, "no task runs", group, timeout)
         self.cli("verify", "group", group)
@@ -368,7 +372,7 @@ def prints_of(paths):
     return {str(path): print_of(path) for path in paths}
 
 
-def still_prints(paths, timeout=30):
+def still_prints(paths, timeout=PATIENCE):
     """Digests once the files have come to rest: a daemon may still tidy its bitmap."""
     deadline = time.monotonic() + timeout
     before = prints_of(paths)

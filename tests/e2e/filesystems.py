@@ -5,7 +5,7 @@ import os
 
 import clients
 from daemon import Daemon
-from harness import MIB, Skip, equal, need_programs, need_root, wait_until
+from harness import MIB, PATIENCE, Skip, equal, need_programs, need_root, wait_until
 
 VOLUME = 320 * MIB  # XFS takes no less than 300 MiB
 DRIVE = 384 * MIB
@@ -110,8 +110,10 @@ class Fuse:
 
     def close(self):
         if self.process.poll() is None:
-            self.case.run(["umount", self.folder])
-            self.process.wait(30)
+            # A loop device over the file lets go of it some time after it was unmounted.
+            wait_until(lambda: self.case.run(["umount", self.folder], status=None).returncode == 0,
+                       "the volume can be unmounted")
+            self.process.wait(PATIENCE)
 
 
 class Copies:

@@ -20,6 +20,10 @@ import traceback
 
 MIB = 1 << 20
 GIB = 1 << 30
+# Seconds that bound a hang, on a machine that is ten times slower than ours and busy besides. They
+# never judge how quick something is. The longer ones are for what reads or writes whole drives.
+PATIENCE = 120
+LONG_PATIENCE = 300
 ALL_SKIPPED = 77  # what CTest takes for a skip
 # A Unix socket's path has room for 107 bytes; the longest name below a test's folder needs 40.
 DIRECTORY_CHARS_MAX = 66
@@ -54,7 +58,7 @@ def need_programs(*names):
             raise Skip(f"{name} is not installed")
 
 
-def wait_until(condition, text, timeout=30.0, interval=0.05):
+def wait_until(condition, text, timeout=PATIENCE, interval=0.05):
     """The first true value of `condition`, which is asked again and again."""
     deadline = time.monotonic() + timeout
     while True:
@@ -113,7 +117,7 @@ class Case:
         if self.settings.verbose:
             print(f"    {text}", flush=True)
 
-    def run(self, command, status=0, timeout=300, **options):
+    def run(self, command, status=0, timeout=LONG_PATIENCE, **options):
         """Runs a program to its end; `status` None takes any exit status."""
         command = [str(part) for part in command]
         self.note("$ " + " ".join(command))

@@ -65,7 +65,7 @@ class Rig:
 
     def fail(self, slot):
         self.daemon.cli("fail", "drive", self.drives[slot])
-        found = self.daemon.wait_state("degraded", timeout=20)
+        found = self.daemon.wait_state("degraded")
         member = found["members"][slot]
         equal((member["state"], member["reason"]), ("failed", "operator"), f"member {slot}")
 
@@ -104,7 +104,7 @@ class Rig:
         self.replace(slots)
         found = self.daemon.wait_for(
             lambda found: found["task"] and found["task"]["progress"]["work"] == "rebuild",
-            "a rebuild starts", timeout=20)
+            "a rebuild starts")
         states = [found["members"][slot]["state"] for slot in slots]
         check("rebuilding" in states, f"slots {slots} while rebuilding: {states}")
         self.check(self.first, *degraded)

@@ -10,7 +10,7 @@ import oracle
 import superblock
 from daemon import Daemon, changed, prints_of, rename_all, still_prints, zero_ends
 from drives import put_gpt
-from harness import MIB, Failure, check, equal, parametrize
+from harness import LONG_PATIENCE, MIB, Failure, check, equal, parametrize
 
 SMALL = 96 * MIB
 
@@ -345,7 +345,8 @@ def test_r33_examine_under_load(case):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(300)
+        thread.join(LONG_PATIENCE)
+    check(not any(thread.is_alive() for thread in threads), "a client hangs")
     equal(failures, [], "answers")
     load.stop()
     for drive in daemon.cli("examine")["drives"]:
@@ -362,7 +363,7 @@ def test_r36_a_drive_goes_and_returns(case):
     drives, data = made_group(case, daemon)
     before = daemon.group("g")["members"][1]
     hide(drives[1])
-    found = daemon.wait_state("degraded", timeout=30)
+    found = daemon.wait_state("degraded")
     gone = found["members"][1]
     for field in ("drive_uuid", "serial", "path", "drive_bytes", "slot"):
         equal(gone[field], before[field], f"{field} of the slot")
@@ -372,7 +373,7 @@ def test_r36_a_drive_goes_and_returns(case):
     data = write_data(case, daemon)
     equal(daemon.warpraid("health").status, 1, "status of health")
     unhide(drives[1])
-    found = daemon.wait_state("optimal", timeout=60)
+    found = daemon.wait_state("optimal")
     equal(found["members"][1]["drive_uuid"], before["drive_uuid"], "the drive that came back")
     daemon.verify()
     daemon.cli("fail", "drive", drives[2])
@@ -406,10 +407,10 @@ def test_r38_too_many_gone(case):
     daemon = Daemon(case).start(globs(case))
     drives, data = made_group(case, daemon)
     hide(drives[1])
-    daemon.wait_state("degraded", timeout=30)
+    daemon.wait_state("degraded")
     data = write_data(case, daemon)
     hide(drives[3])
-    daemon.wait_state("failed", timeout=30)
+    daemon.wait_state("failed")
     try:
         read_data(daemon, length=MIB)
         raise Failure("a failed group answered reads of everything")
@@ -424,7 +425,7 @@ def test_r38_too_many_gone(case):
     equal(daemon.group("g")["state"], "failed", "state after offering a blank drive")
     unhide(drives[3])
     found = daemon.wait_for(lambda found: found["state"] in ("degraded", "offline"),
-                            "the last lost drive makes the group startable", timeout=60)
+                            "the last lost drive makes the group startable")
     if found["state"] == "offline":
         # It had written while degraded and could not record its end in order any more: whether a
         # write was under way when the second drive went is for the operator to say.
@@ -434,7 +435,7 @@ def test_r38_too_many_gone(case):
     equal(daemon.group("g")["state"], "degraded", "state with the last lost drive back")
     equal(read_data(daemon), data, "data")
     unhide(drives[1])
-    daemon.wait_state("optimal", timeout=60)
+    daemon.wait_state("optimal")
     equal(read_data(daemon), data, "data")
     daemon.verify()
 

@@ -2,7 +2,7 @@
 
 import re
 
-from harness import check, equal, need_programs, tail
+from harness import LONG_PATIENCE, PATIENCE, check, equal, need_programs, tail
 
 STATES = ("RAID 0", "RAID 6 healthy", "RAID 6 two lost", "RAID 6 rebuilding")
 
@@ -11,7 +11,7 @@ def test_demo(case):
     need_programs("fio")
     directory = case.directory / "demo"
     done = case.run([case.program("warpraidd"), "demo", "--directory", directory],
-                    status=None, timeout=300)
+                    status=None, timeout=2 * LONG_PATIENCE)
     shown = done.stdout
     check(done.returncode == 0, f"status {done.returncode}\n{tail(shown, 40)}{tail(done.stderr)}")
     check(re.search(r"^\d+ s; the files are in .*\ndemo: PASS\n\Z", shown, re.MULTILINE),
@@ -40,6 +40,6 @@ def test_demo_without_a_client(case):
     tools = case.directory / "path"
     tools.mkdir()
     done = case.run([case.program("warpraidd"), "demo", "--directory", case.directory / "demo"],
-                    status=None, timeout=60, env={"PATH": str(tools)})
+                    status=None, timeout=PATIENCE, env={"PATH": str(tools)})
     check(done.returncode != 0, "it passed without fio")
     check("apt-get install fio" in done.stdout + done.stderr, done.stdout + done.stderr)

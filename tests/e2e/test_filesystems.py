@@ -3,7 +3,7 @@
 from daemon import Daemon
 from drives import Files
 from filesystems import VOLUME, Fuse, make_tree, same_tree, survive_failures
-from harness import MIB, equal, need_programs, parametrize
+from harness import LONG_PATIENCE, MIB, equal, need_programs, parametrize
 
 SETUPS = (("raid1", 2, (0,)), ("raid5", 4, (1,)), ("raid6", 5, (0, 3)), ("raid10", 4, (0, 3)))
 
@@ -32,7 +32,7 @@ def test_mounted(case, kind):
             script = 'rm -rf "$2/tree"; cp -a "$1" "$2/tree" && sync -f "$2"'
             copier = case.start(["sh", "-c", script, "copy", tree, there])
             daemon.cli("fail", "drive", drives[slot])
-            equal(copier.wait(120), 0, "status of the copying")
+            equal(copier.wait(LONG_PATIENCE), 0, "status of the copying")
             same_tree(tree, there / "tree")
         finally:
             case.run(["umount", there])

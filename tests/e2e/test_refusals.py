@@ -8,7 +8,7 @@ import zlib
 
 import clients
 import oracle
-from daemon import Daemon, prints_of
+from daemon import Daemon, prints_of, still_prints
 from drives import put, put_gpt
 from harness import GIB, MIB, check, equal, need_programs, parametrize
 
@@ -277,7 +277,7 @@ def test_confirmation(case):
     daemon.make_group("raid5", drives)
     daemon.cli("create", "spare", spare)
     daemon.wait_idle()
-    before = prints_of(drives)
+    before = still_prints(drives)
     known = {noun: daemon.list(noun) for noun in ("drive", "volume", "spare", "export")}
     for words in (["delete", "volume", "g", "v"], ["delete", "group", "g"],
                   ["delete", "drive", spare], ["delete", "spare", spare],

@@ -8,10 +8,12 @@ import time
 import clients
 import oracle
 from daemon import Daemon, prints_of, rename_all
-from harness import MIB, check, equal, parametrize, wait_until
+from harness import MIB, PATIENCE, check, equal, parametrize, wait_until
 
 SMALL = 96 * MIB
 SECONDS_BETWEEN_CHECKPOINTS = 5
+SECONDS_LATE_MAX = 7  # how late a busy machine may come to a checkpoint
+HELD = "64K"  # a rate at which a rebuild stays where it is for as long as a test looks
 
 
 def globs(case):
@@ -78,6 +80,7 @@ def test_files_moved(case):
     uri = daemon.make_group("raid5", drives)
     pattern = clients.Pattern(case.random.getrandbits(28), size=32 * MIB)
     clients.write_pattern(case, uri, pattern)
+    daemon.wait_state("optimal")  # a first resync that is cut off would go on later
     daemon.stop()
     moved = [case.directory / "elsewhere" / f"{index}-moved.img" for index in range(4)]
     moved[0].parent.mkdir()
@@ -97,6 +100,7 @@ def test_clean_stop_means_no_resync(case):
     daemon = Daemon(case).start()
     drives = daemon.make_drives(5, SMALL)
     uri = daemon.make_group("raid6", drives)
+    daemon.wait_state("optimal")  # a first resync that is cut off would go on later
     for _ in range(3):
         pattern = clients.Pattern(case.random.getrandbits(28), size=48 * MIB)
         clients.write_pattern(case, uri, pattern)
@@ -113,15 +117,17 @@ def test_stop_under_load(case):
     daemon = Daemon(case).start()
     drives = daemon.make_drives(4, SMALL)
     daemon.make_group("raid5", drives)
+    daemon.wait_state("optimal")  # a first resync that is cut off would go on later
     known = oracle.Oracle(1, case.random.getrandbits(32), 8 * MIB, 16 * MIB)
     for _ in range(3):
         writer = oracle.Writer(known, daemon.uri("v"))
         outcome = []
         thread = threading.Thread(target=lambda: outcome.append(writer.run(lambda: True)))
         thread.start()
+        wait_until(lambda: writer.writes > 0 or not thread.is_alive(), "the client writes")
         time.sleep(0.4)
         daemon.stop()
-        thread.join(20)
+        thread.join(PATIENCE)
         equal(outcome, [False], "how the writer ended")
         daemon.start()
         equal(daemon.group("g")["resynced_bytes"], 0, "bytes resynced after an orderly stop")
@@ -146,7 +152,7 @@ def test_rebuild_continues(case, how):
     clients.write_pattern(case, uri, pattern)
     daemon.wait_idle()
     daemon.cli("fail", "drive", drives[1])
-    rate = 16 * MIB
+    rate = 8 * MIB
     daemon.cli("edit", "group", "g", "--rebuild-rate", rate)
     new = case.file("new.img", size)
     daemon.cli("create", "drive", new)
@@ -157,20 +163,22 @@ def test_rebuild_continues(case, how):
         return progress and progress["work"] == "rebuild" \
             and progress["done_bytes"] * 10 >= progress["total_bytes"] * 6
 
-    found = daemon.wait_for(at_60_percent, "60 % are rebuilt", timeout=60)
+    found = daemon.wait_for(at_60_percent, "60 % are rebuilt")
     left = left_to_do(found)
     check(found["task"]["eta_seconds"] is not None and found["task"]["bytes_per_second"] > 0,
           f"no speed or ETA: {found['task']}")
+    daemon.cli("edit", "group", "g", "--rebuild-rate", HELD)  # else it might end before it is seen
     if how == "stop":
         daemon.restart()
     else:
         daemon.crash_and_start()
     found = daemon.wait_for(
         lambda found: found["task"] and found["task"]["progress"]["total_bytes"] > 0,
-        "the rebuild goes on", timeout=20)
+        "the rebuild goes on")
     equal(found["task"]["progress"]["work"], "rebuild", "the work after the restart")
     # The region that a stop cuts in two is done again as a whole.
-    allowed = left + MIB + rate * (SECONDS_BETWEEN_CHECKPOINTS + 1 if how == "kill" else 0)
+    lost_seconds = SECONDS_BETWEEN_CHECKPOINTS + SECONDS_LATE_MAX if how == "kill" else 0
+    allowed = left + MIB + rate * lost_seconds
     check(0 < left_to_do(found) <= allowed,
           f"{left} bytes were left to do, then {left_to_do(found)}, allowed {allowed}")
     daemon.cli("edit", "group", "g", "--rebuild-rate", "0")
@@ -188,7 +196,9 @@ def test_rebuild_rate_is_kept(case):
     daemon.make_group("raid5", drives)
     daemon.wait_idle()
     daemon.cli("fail", "drive", drives[0])
-    daemon.cli("edit", "group", "g", "--rebuild-rate", "20M")
+    # A minute's work, so that it lasts longer than anybody takes to look at it twice.
+    rate_max = 4 * MIB
+    daemon.cli("edit", "group", "g", "--rebuild-rate", rate_max)
     new = case.file("new.img", size)
     daemon.cli("create", "drive", new)
     daemon.cli("replace", "drive", drives[0], new)
@@ -200,11 +210,13 @@ def test_rebuild_rate_is_kept(case):
 
     wait_until(lambda: daemon.group("g")["task"] is not None, "the rebuild starts")
     time.sleep(1)
-    first, start = done(), time.monotonic()
+    # Both looks are within this time, however long they take.
+    start = time.monotonic()
+    first = done()
     time.sleep(4)
     rate = (done() - first) / (time.monotonic() - start)
-    check(rate < 30 * MIB, f"{rate / MIB:.1f} MiB/s with a maximum of 20")
-    check(rate > 1 * MIB, f"{rate / MIB:.1f} MiB/s: it stands still")
+    check(rate < 1.5 * rate_max, f"{rate / MIB:.1f} MiB/s with a maximum of {rate_max // MIB}")
+    wait_until(lambda: done() >= first + 4 * MIB, "the rebuild does not stand still")
 
 
 @parametrize("fail", "vanish", "absent at start")
@@ -228,7 +240,7 @@ def test_spare_takes_over(case, how):
         drives[1].rename(f"{drives[1]}.hidden")
         daemon.start(globs(case))
     found = daemon.wait_for(lambda found: found["members"][1]["path"] == str(spare)
-                            and found["state"] == "optimal", "the spare takes over", timeout=60)
+                            and found["state"] == "optimal", "the spare takes over")
     equal(found["members"][1]["state"], "in-sync", "the spare's state as a member")
     equal(daemon.list("spare"), [], "spares left")
     kinds = daemon.event_kinds()
@@ -240,16 +252,16 @@ def test_spare_takes_over(case, how):
 
 def test_spare_waits_for_the_grace(case):
     """A member that returns within the grace time keeps its slot, and the spare stays free."""
-    daemon = Daemon(case, options=["--absent-grace", "15"]).start(globs(case))
+    daemon = Daemon(case, options=["--absent-grace", "3600"]).start(globs(case))
     drives = daemon.make_drives(4, SMALL)
     daemon.make_group("raid5", drives)
     spare = daemon.make_drives(1, SMALL, prefix="spare")[0]
     daemon.cli("create", "spare", spare)
     daemon.wait_idle()
     drives[1].rename(f"{drives[1]}.hidden")
-    daemon.wait_state("degraded", timeout=15)
+    daemon.wait_state("degraded")
     drives[1].with_name(drives[1].name + ".hidden").rename(drives[1])
-    found = daemon.wait_state("optimal", timeout=30)
+    found = daemon.wait_state("optimal")
     equal(found["members"][1]["path"], str(drives[1]), "the slot's drive")
     equal(len(daemon.list("spare")), 1, "spares left")
 
@@ -269,7 +281,7 @@ def test_spare_that_fits(case):
     daemon.cli("create", "spare", right)
     daemon.warpraid("create", "spare", tiny)  # global: it may fit another group
     daemon.cli("fail", "drive", drives[2])
-    found = daemon.wait_state("optimal", timeout=60)
+    found = daemon.wait_state("optimal")
     equal(found["members"][2]["path"], str(right), "the spare that was chosen")
 
 
@@ -287,11 +299,11 @@ def test_dedicated_spare_stays_with_its_group(case):
     time.sleep(5)
     equal(daemon.group("two")["state"], "degraded", "the group whose spare it is not")
     daemon.cli("fail", "drive", first[0])
-    daemon.wait_state("optimal", "one", timeout=60)
+    daemon.wait_state("optimal", "one")
     # A spare that comes late serves a group that waits.
     late = daemon.make_drives(1, SMALL, prefix="late")[0]
     daemon.cli("create", "spare", late)
-    daemon.wait_state("optimal", "two", timeout=60)
+    daemon.wait_state("optimal", "two")
 
 
 def test_spare_survives_restart_and_deletion(case):
@@ -318,6 +330,7 @@ def test_state_lost(case):
     uri = daemon.make_group("raid5", drives)
     pattern = clients.Pattern(case.random.getrandbits(28), size=32 * MIB)
     clients.write_pattern(case, uri, pattern)
+    daemon.wait_state("optimal")  # a first resync that is cut off would go on later
     volumes = daemon.list("volume")
     ids = {drive: daemon.drive(drive)["id"] for drive in drives}
 
