@@ -29,7 +29,7 @@ def test_a_session(case):
     daemon.cli("export", "vd", name, volumes[0]["name"])
     daemon.cli("create", "spare", "5")
     # What is asked for twice below must not move on between: the first resync does.
-    daemon.wait_idle()
+    daemon.wait_idle(name)
     equal(daemon.cli("describe", "pd", "0")["drive"]["path"], str(paths[0]), "drive 0")
     equal(daemon.cli("describe", "dg", name)["group"]["uuid"], group["uuid"], "the group")
     equal(daemon.cli("describe", "dg", str(group["id"]))["group"]["uuid"], group["uuid"],
