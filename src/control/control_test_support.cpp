@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -287,11 +288,10 @@ void World::stop() {
     service_.reset();
 }
 
-void World::crash_and_start() {
+void World::crash() {
     provider.frozen = true;
     stop();
     provider.frozen = false;
-    start();
 }
 
 void World::add_drives(std::uint32_t count, std::uint64_t size_bytes) {
@@ -336,11 +336,10 @@ bool World::wait_for_state(GroupState state, const std::string& name) {
     return wait_for([&] { return group(name).state == state; });
 }
 
-bool World::has_event(const std::string& kind) {
-    for (const Event& event : service_->events(0, limits::kEventsKept)) {
-        if (event.kind == kind) return true;
-    }
-    return false;
+std::size_t World::count_events(const std::string& kind) {
+    const auto events = service_->events(0, limits::kEventsKept);
+    return static_cast<std::size_t>(std::count_if(
+        events.begin(), events.end(), [&](const Event& event) { return event.kind == kind; }));
 }
 
 Status World::write_pattern(std::uint64_t offset, std::uint64_t bytes, std::uint64_t seed,

@@ -112,8 +112,12 @@ class World {
     void start();
     /// An orderly stop.
     void stop();
-    /// Whatever the service still writes from here on never arrives; then a fresh one starts.
-    void crash_and_start();
+    /// Whatever the service still writes from here on never arrives.
+    void crash();
+    void crash_and_start() {
+        crash();
+        start();
+    }
 
     /// Drives "d0".. of `size_bytes`, registered with the service.
     void add_drives(std::uint32_t count, std::uint64_t size_bytes = 80 * kMiB);
@@ -123,7 +127,8 @@ class World {
     /// Polls for up to five minutes; false when it never held.
     bool wait_for(const std::function<bool()>& condition);
     bool wait_for_state(GroupState state, const std::string& name = "g");
-    bool has_event(const std::string& kind);
+    std::size_t count_events(const std::string& kind);
+    bool has_event(const std::string& kind) { return count_events(kind) != 0; }
 
     /// A pattern that says where it belongs; `seed` distinguishes versions.
     Status write_pattern(std::uint64_t offset, std::uint64_t bytes, std::uint64_t seed,

@@ -1,8 +1,6 @@
 // Groups that are deleted before they were ever in sync, and brought back.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "control/undo_test_support.h"
 
 namespace warpraid::control {
@@ -21,10 +19,7 @@ class Destroyed : public testing::TestWithParam<std::uint32_t> {
         SeededRandom random(3);
         for (std::uint32_t i = 0; i < kMembers; ++i) {
             std::byte* drive = io::ram_bytes(*world.provider.drive(name_of(i)).store);
-            for (std::uint64_t at = kMiB; at < 40 * kMiB; at += 8) {
-                const std::uint64_t value = random.next();
-                std::memcpy(drive + at, &value, sizeof value);
-            }
+            fill_random({drive + kMiB, drive + 40 * kMiB}, random);
         }
     }
     void bring_back() {

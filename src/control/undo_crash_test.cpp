@@ -85,9 +85,7 @@ TEST_P(UndoCrash, NamesChangePlaces) {
         if (made) made = world.service().undo_group("new").ok();
         was_whole = !world.provider.frozen;
         stop_counting();
-        world.provider.frozen = true;
-        world.stop();
-        world.provider.frozen = false;
+        world.crash();
         swap_device_names("d0", "d1");
         std::swap(before[0], before[1]);
         world.start();
@@ -130,7 +128,7 @@ TEST_F(Undo, WaitsForADriveThatTakesNoWrites) {
     }
     // Time for more than one look.
     std::this_thread::sleep_for(std::chrono::seconds(5));
-    EXPECT_EQ(count_events("undo-incomplete"), 1u);
+    EXPECT_EQ(world.count_events("undo-incomplete"), 1u);
     failing.before_write = nullptr;
     failing.fail_writes = false;
     ASSERT_TRUE(world.wait_for([&] { return files_kept() == 0; }));
@@ -390,8 +388,7 @@ TEST_F(Undo, ADamagedFileIsNotWrittenToTheDrives) {
     std::filesystem::rename(world.options.state_directory + "/away", image);
     world.stop();
     world.start();
-    ASSERT_TRUE(world.service().undo_group("new").ok());
-    EXPECT_TRUE(drives_hold(before));
+    EXPECT_TRUE(undo_gives_back(before));
 }
 
 // No image is believed that no record names: nothing was written to a drive yet, or all is over.

@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 #include <span>
+#include <vector>
 
 #include "base/assert.h"
 #include "control/scan.h"
 #include "format/bitmap_page.h"
+#include "format/md_protective.h"
 #include "format/superblock.h"
-#include "meta/store.h"
-#include "meta/superblock_io.h"
 
 namespace warpraid::control {
 
@@ -37,27 +36,26 @@ Result<UndoImage> read_image(io::BlockingDrive& drive) {
     return image;
 }
 
-/// The identity that a superblock in the image gives the drive; nil without one.
-Uuid former_identity(const UndoImage& image) {
+/// Those of its two copies that are whole.
+std::vector<Superblock> superblocks_in(const UndoImage& image) {
     const std::span<const std::byte> head = image.head;
     const std::span<const std::byte> tail = image.tail;
+    std::vector<Superblock> found;
     for (const auto copy : {head.subspan(format::kSuperblockOffset), tail}) {
-        const auto found = format::decode_superblock(copy.first(format::kSuperblockBytes));
-        if (found.ok()) return found->drive;
+        auto superblock = format::decode_superblock(copy.first(format::kSuperblockBytes));
+        if (superblock.ok()) found.push_back(std::move(superblock).value());
     }
-    return {};
+    return found;
 }
 
 /// Whether a superblock of the group says that it got a volume.
-bool has_volumes(io::BlockingDrive& drive, const Uuid& group) {
-    for (const meta::Copy copy : {meta::Copy::kFirst, meta::Copy::kSecond}) {
-        const Result<Superblock> found = meta::read_copy(drive, copy);
-        if (!found.ok()) continue;
-        const auto* record = std::get_if<format::GroupRecord>(&found->content);
-        if (record == nullptr || record->uuid != group) continue;
-        if (record->table == format::Table::kWritten) return true;
-    }
-    return false;
+bool has_volumes(const UndoImage& image, const Uuid& group) {
+    const std::vector<Superblock> superblocks = superblocks_in(image);
+    return std::any_of(superblocks.begin(), superblocks.end(), [&](const Superblock& superblock) {
+        const auto* record = std::get_if<format::GroupRecord>(&superblock.content);
+        return record != nullptr && record->uuid == group &&
+               record->table == format::Table::kWritten;
+    });
 }
 
 /// Bytes that making a group writes with something else than zeroes.
@@ -117,7 +115,8 @@ Result<TakenImage> take_image(io::BlockingDrive& drive, const Uuid& member) {
     taken.identity = drive.identity();
     taken.key = undo_key(drive.identity());
     taken.member = member;
-    taken.former = former_identity(*image);
+    const std::vector<Superblock> superblocks = superblocks_in(*image);
+    if (!superblocks.empty()) taken.former = superblocks.front().drive;
     taken.size_bytes = drive.limits().size_bytes;
     taken.checksum = checksum_of(*image);
     return TakenImage{std::move(taken), std::move(image).value()};
@@ -132,16 +131,15 @@ Status check_restorable(io::BlockingDrive& drive, const Uuid& group, const UndoD
     if (size != before.size_bytes) {
         return used(fmt::format("it has {} bytes now and had {}", size, before.size_bytes));
     }
-    const auto mark = meta::read_mark(drive);
-    if (!mark.ok()) return naming(drive, mark.error());
-    if (*mark != format::ProtectiveMark{group, before.member}) {
-        return used("it is no member of the group any more: somebody else wrote to it");
-    }
-    if (has_volumes(drive, group)) {
-        return used("its group was given volumes by another machine since");
-    }
     const Result<UndoImage> now = read_image(drive);
     if (!now.ok()) return naming(drive, now.error());
+    const auto block = std::span(now->head).subspan(format::kProtectiveMdOffset);
+    if (format::decode_protective_mark(block) != format::ProtectiveMark{group, before.member}) {
+        return used("it is no member of the group any more: somebody else wrote to it");
+    }
+    if (has_volumes(*now, group)) {
+        return used("its group was given volumes by another machine since");
+    }
     if (is_as_left(now->head, image.head, 0, size) &&
         is_as_left(now->tail, image.tail, undo_tail_offset(size), size)) {
         return success();

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,13 @@ inline std::string name_of(std::uint32_t index) {
     return "d" + std::to_string(index);
 }
 
+inline void fill_random(std::span<std::byte> bytes, SeededRandom& random) {
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+        const std::uint64_t value = random.next();
+        std::memcpy(bytes.data() + at, &value, sizeof value);
+    }
+}
+
 class Undo : public testing::Test {
   protected:
     /// Drives with the magic of an ext4 file system and something in every sample.
@@ -61,10 +69,7 @@ class Undo : public testing::Test {
         for (std::uint32_t i = 0; i < kDrives; ++i) {
             std::byte* drive = bytes_of(i);
             for (const Extent& sample : samples()) {
-                for (std::uint64_t at = sample.start; at < sample.end; at += 8) {
-                    const std::uint64_t value = random.next();
-                    std::memcpy(drive + at, &value, sizeof value);
-                }
+                fill_random({drive + sample.start, drive + sample.end}, random);
             }
             drive[kExt4Magic] = std::byte{0x53};
             drive[kExt4Magic + 1] = std::byte{0xef};
@@ -125,6 +130,13 @@ class Undo : public testing::Test {
         for (std::uint32_t i = 0; i < kDrives; ++i) command.drives.push_back(name_of(i));
         return world.service().create_group(command);
     }
+    /// Undo of "new" succeeds, the drives hold `wanted` then, and nothing is kept any more.
+    testing::AssertionResult undo_gives_back(const std::vector<Bytes>& wanted) {
+        const Status undone = world.service().undo_group("new");
+        if (!undone.ok()) return testing::AssertionFailure() << undone.error().message;
+        if (files_kept() != 0) return testing::AssertionFailure() << "files are left";
+        return drives_hold(wanted);
+    }
     /// How many files of undo have this ending, or any.
     std::size_t files_kept(const std::string& ending = "") {
         std::size_t count = 0;
@@ -152,11 +164,6 @@ class Undo : public testing::Test {
         ASSERT_EQ(store.groups().size(), 1u);
         const Uuid group = store.groups()[0];
         ASSERT_TRUE(store.change(group, state, store.record(group)->name).ok());
-    }
-    std::size_t count_events(const std::string& kind) {
-        const auto events = world.service().events(0, limits::kEventsKept);
-        return static_cast<std::size_t>(std::count_if(
-            events.begin(), events.end(), [&](const Event& event) { return event.kind == kind; }));
     }
     /// As after a boot that gave two drives each other's names: those without a serial number are
     /// called by them.
