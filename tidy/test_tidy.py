@@ -237,8 +237,9 @@ class PlantedViolations(unittest.TestCase):
     def plant_api(self, routes='{"GET", {"things", "*"}, get_thing},'):
         page = ("# The API\n\n| route | answers |\n|---|---|\n"
                 "| GET `/api/v1/things/ID` | `thing`: Thing |\n\n## Fields\n\n### Requests\n\n"
-                "| field | type | bounds |\n|---|---|---|\n| `force` | boolean | |\n\n"
-                "### Parameters\n\n| field | type | bounds |\n|---|---|---|\n| `after` | integer | |\n\n"
+                "| field | type | bounds | meaning |\n|---|---|---|---|\n| `force` | boolean | | |\n\n"
+                "### Parameters\n\n| field | type | bounds | meaning |\n|---|---|---|---|\n"
+                "| `after` | integer | | |\n\n"
                 "### Thing\n\n| field | type | meaning |\n|---|---|---|\n"
                 "| `state` | string | `fine`, `bad` |\n| `size` | integer or null | |\n\n"
                 "### Error\n\n| field | type | meaning |\n|---|---|---|\n| `code` | string | |\n")
@@ -246,7 +247,7 @@ class PlantedViolations(unittest.TestCase):
         self.write("docs/api.md", page)
         self.write("src/base/error_table.h", errors)
         self.write("src/api/CMakeLists.txt", "warpraid_library(api SOURCES routes.cpp)\n")
-        self.write("src/api/routes.cpp", routes + "\n")
+        self.write("src/api/routes.cpp", f"table = {{\n{routes}\n}};\n")
         schema = api_schema.make(page, errors)
         self.write("docs/openapi.json", api_schema.render(schema))
         return schema
@@ -264,8 +265,28 @@ class PlantedViolations(unittest.TestCase):
     def test_routes_that_only_one_side_knows(self):
         self.plant_api('{"GET", {"things", "*"}, get_thing},\n{"POST", {"things"}, post_thing},')
         self.expect("docs/api.md", "api", "POST /api/v1/things is not in docs/api.md")
-        self.plant_api("")
+        self.plant_api('{"GET", {"others"}, get_others},')
         self.expect("docs/api.md", "api", "GET /api/v1/things/* is not served")
+        self.plant_api('{"GET", {"things", "*"}, get_thing, true},')
+        self.expect("docs/api.md", "api", "only one side takes a query")
+
+    def test_sources_of_the_api_that_cannot_be_read(self):
+        for routes in ("", '{kGet, {"things", "*"}, get_thing},'):
+            self.plant_api(routes)
+            self.expect("docs/api.md", "api", "the tables cannot be read")
+        self.plant_api()
+        self.write("src/base/error_table.h",
+                   '// Errors.\n#pragma once\nX(kBad, "bad-thing", EINVAL, 400)\nX(kBad, TEXT, EINVAL, 400)\n')
+        self.expect("docs/api.md", "api", "not every row of src/base/error_table.h")
+        self.plant_api()
+        os.remove(os.path.join(self.root, "src/api/routes.cpp"))
+        self.expect("docs/api.md", "api", "the tables cannot be read")
+
+    def test_an_error_code_that_the_schema_lacks(self):
+        self.plant_api()
+        self.write("src/base/error_table.h", '// Errors.\n#pragma once\nX(kBad, "bad-thing", EINVAL, 400)\n'
+                                             'X(kNew, "new-thing", EINVAL, 404)\n')
+        self.expect("docs/openapi.json", "api", "not that of docs/api.md")
 
     def test_a_type_that_the_schema_does_not_know(self):
         self.plant_api()
