@@ -2,6 +2,7 @@
 have left on them."""
 
 import os
+import pathlib
 import struct
 import zlib
 
@@ -30,13 +31,15 @@ class Files:
 
 
 class Loops:
-    """Loop devices over files of the test, taken down at its end."""
+    """Loop devices over files of the test, taken down at its end. `transfer_bytes_max`: what the
+    device itself takes at once; the kernel cuts what is longer."""
 
-    def __init__(self, case, sector=512):
+    def __init__(self, case, sector=512, transfer_bytes_max=None):
         need_root()
         need_programs("losetup")
         self.case = case
         self.sector = sector
+        self.transfer_bytes_max = transfer_bytes_max
         self.number = 0
 
     def make(self, size, sector=None, read_only=False):
@@ -55,7 +58,19 @@ class Loops:
             raise Skip(f"no loop devices: {done.stderr.strip()}")
         device = done.stdout.strip()
         self.case.cleanup(lambda: self.detach(device, status=None))
+        if self.transfer_bytes_max is not None:
+            self.limit_transfers(device)
         return device
+
+    def limit_transfers(self, device):
+        """The limit stays with the number of the device, so it is taken back at the end."""
+        limit = pathlib.Path("/sys/block", pathlib.Path(device).name, "queue/max_sectors_kb")
+        before = limit.read_text()
+        try:
+            limit.write_text(str(self.transfer_bytes_max // 1024))
+        except OSError as error:
+            raise Skip(f"no limit on transfers of {device}: {error}") from None
+        self.case.cleanup(lambda: limit.write_text(before))
 
     def detach(self, device, status=0):
         self.case.run(["losetup", "--detach", device], status=status)

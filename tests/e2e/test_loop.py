@@ -61,6 +61,14 @@ def test_life(case, what):
 
 
 @parametrize(512, 4096)
+def test_drives_that_take_little_at_once(case, sector):
+    """R44: chunks, and what is merged of them, are longer than the drive's transfers."""
+    shape = Shape("raid6", "raid6", 4, ((0, 2), (1, 3)), ("--chunk", "1M"))
+    survive_losses(Rig(case, shape, Loops(case, sector, transfer_bytes_max=128 * 1024)),
+                   shape.losses)
+
+
+@parametrize(512, 4096)
 def test_clients(case, sector):
     """What nbdcopy, qemu-img and qemu-io do on file-backed drives, in test_clients.py."""
     devices = Loops(case, sector).several(5, SIZE)

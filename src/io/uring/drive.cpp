@@ -16,8 +16,6 @@
 namespace warpraid::io::uring {
 namespace {
 
-// One entry moves at most this much; the kernel would cut longer ones to just under 2 GiB anyway.
-constexpr std::uint64_t kTransferBytesMax = 1 * kGiB;
 constexpr std::uint64_t kDeallocateBytesMax = 1 * kGiB;
 constexpr std::uint8_t kAttemptsMax = 100;
 
@@ -158,10 +156,12 @@ void UringDrive::prepare_transfer(Command& command, io_uring_sqe& entry) const {
         skip -= command.segments[index].iov_len;
         ++index;
     }
-    if (skip == 0 && index + 1 < command.segments.size()) {
-        prepare_vectored(command, index, entry);
+    const auto left = command.segments.subspan(index);
+    const std::size_t count = skip == 0 ? count_for_one_entry(left) : 1;
+    if (count > 1) {
+        prepare_vectored(command, left.first(count), entry);
     } else {
-        iovec rest = command.segments[index];
+        iovec rest = left[0];
         rest.iov_base = static_cast<std::byte*>(rest.iov_base) + skip;
         rest.iov_len -= skip;
         prepare_contiguous(command, rest, entry);
@@ -169,9 +169,19 @@ void UringDrive::prepare_transfer(Command& command, io_uring_sqe& entry) const {
     entry.rw_flags = command.opcode == Opcode::kWrite && command.fua ? RWF_DSYNC : 0;
 }
 
-void UringDrive::prepare_vectored(const Command& command, std::size_t first,
+std::size_t UringDrive::count_for_one_entry(std::span<const iovec> segments) const {
+    const std::size_t most = std::min(segments.size(), options_.segments_max);
+    std::uint64_t bytes = segments[0].iov_len;
+    std::size_t count = 1;
+    while (count < most && bytes + segments[count].iov_len <= options_.transfer_bytes_max) {
+        bytes += segments[count].iov_len;
+        ++count;
+    }
+    return count;
+}
+
+void UringDrive::prepare_vectored(const Command& command, std::span<const iovec> segments,
                                   io_uring_sqe& entry) const {
-    const auto segments = command.segments.subspan(first);
     const auto count = static_cast<unsigned>(segments.size());
     const std::uint64_t offset = command.offset + command.done_bytes;
     const bool is_read = command.opcode == Opcode::kRead;
@@ -200,8 +210,8 @@ int UringDrive::common_buffer(std::span<const iovec> segments) const {
 
 void UringDrive::prepare_contiguous(const Command& command, iovec segment,
                                     io_uring_sqe& entry) const {
-    const auto length =
-        static_cast<unsigned>(std::min<std::uint64_t>(segment.iov_len, kTransferBytesMax));
+    const auto length = static_cast<unsigned>(
+        std::min<std::uint64_t>(segment.iov_len, options_.transfer_bytes_max));
     const std::uint64_t offset = command.offset + command.done_bytes;
     const int buffer = reactor_.ring().buffer_index(segment.iov_base, length);
     const bool is_read = command.opcode == Opcode::kRead;

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/limits.h"
+#include "base/units.h"
 #include "io/drive.h"
 
 namespace warpraid::io::uring {
@@ -19,6 +21,10 @@ struct UringDriveOptions {
     DriveLimits limits;
     std::uint64_t command_timeout_ns = 0;  // 0: none
     bool can_deallocate = true;            // found out at the first command that needs it
+    // What one ring entry moves at most; a command that has more takes several, one after the
+    // other. The kernel would cut longer ones to just under 2 GiB anyway.
+    std::uint64_t transfer_bytes_max = 1 * kGiB;
+    std::size_t segments_max = limits::kSegmentsPerCommandMax;
 };
 
 /// The errno that a command reports for one of the kernel's: ENODEV for every way in which a drive
@@ -56,7 +62,10 @@ class UringDrive final : public Drive {
 
     static Step first_step(const Command& command, bool can_deallocate);
     void prepare_transfer(Command& command, io_uring_sqe& entry) const;
-    void prepare_vectored(const Command& command, std::size_t first, io_uring_sqe& entry) const;
+    /// As many of the segments as one entry takes, at least one.
+    std::size_t count_for_one_entry(std::span<const iovec> segments) const;
+    void prepare_vectored(const Command& command, std::span<const iovec> segments,
+                          io_uring_sqe& entry) const;
     void prepare_contiguous(const Command& command, iovec segment, io_uring_sqe& entry) const;
     /// The registered buffer that holds all segments, or -1.
     int common_buffer(std::span<const iovec> segments) const;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <deque>
+#include <ostream>
 
 #include "base/limits.h"
 #include "base/random.h"
@@ -246,48 +248,107 @@ TEST_F(FileDrive, ten_thousand_commands_fit_through_a_small_ring) {
     }
 }
 
-TEST_F(FileDrive, random_commands_agree_with_a_copy_in_memory) {
-    constexpr std::uint64_t kSeed = 99;
-    SCOPED_TRACE(kSeed);
-    open_with_arena();
-    SeededRandom random(kSeed);
-    std::vector<std::byte> model(kSize);
-    const AlignedBytes plain(256 * kKiB);
-    Buffer registered = arena_->try_acquire(256 * kKiB);
-    for (int step = 0; step < 400; ++step) {
-        const std::uint64_t length = (1 + random.below(512)) * 512;
-        const std::uint64_t offset = random.below((kSize - length) / 512 + 1) * 512;
-        std::byte* memory = random.below(2) == 0 ? plain.data() : registered.data();
-        const std::uint64_t cut = random.below(length / 512 + 1) * 512;
+/// What one ring entry moves at most. A command goes on where its last entry stopped, at the end of
+/// a segment and within one.
+struct EntryLimits {
+    std::uint64_t bytes;
+    std::size_t segments;
+};
+
+void PrintTo(const EntryLimits& limits, std::ostream* stream) {
+    *stream << limits.bytes << " bytes in " << limits.segments << " segments";
+}
+
+class RandomCommands : public FileDrive, public testing::WithParamInterface<EntryLimits> {
+  protected:
+    void open_limited() {
+        open_with_arena();
+        fd_ = UniqueFd(::open(file_.path().c_str(), O_RDWR | O_DIRECT | O_CLOEXEC));
+        ASSERT_TRUE(fd_);
+        UringDriveOptions options;
+        options.fd = fd_.get();
+        options.limits = drive_->limits();
+        options.transfer_bytes_max = GetParam().bytes;
+        options.segments_max = GetParam().segments;
+        limited_ = std::make_unique<UringDrive>(static_cast<UringReactor&>(*reactor_), options);
+        registered_ = arena_->try_acquire(kMost);
+    }
+    /// Memory of `length` bytes, in pieces, some of them in registered buffers.
+    std::vector<iovec> pieces(std::uint64_t length) {
         std::vector<iovec> parts;
-        if (cut > 0) parts.push_back({memory, cut});
-        if (cut < length) parts.push_back({memory + cut, length - cut});
-        const auto at = model.begin() + static_cast<std::ptrdiff_t>(offset);
-        switch (random.below(5)) {
-            case 0:
-            case 1: {
-                for (std::uint64_t i = 0; i < length; i += 8) {
-                    const std::uint64_t word = random.next();
-                    std::copy_n(reinterpret_cast<const std::byte*>(&word), 8, memory + i);
-                }
-                std::copy_n(memory, length, at);
-                TestCommand write(Opcode::kWrite, offset, parts);
-                write.fua = random.below(4) == 0;
-                ASSERT_EQ(execute(write), 0);
-                break;
+        for (std::uint64_t at = 0; at < length;) {
+            const std::uint64_t left = (length - at) / 512;
+            const std::uint64_t blocks = random_.below(2) == 0 ? left : random_.below(left);
+            const std::uint64_t bytes = (blocks == 0 ? 1 : blocks) * 512;
+            parts.push_back(
+                {(memory_is_mixed_ && random_.below(2) == 0 ? plain_.data() : registered_.data()) +
+                     at,
+                 bytes});
+            at += bytes;
+        }
+        return parts;
+    }
+    void fill(const std::vector<iovec>& parts, std::byte* model) {
+        for (const iovec& part : parts) {
+            auto* bytes = static_cast<std::byte*>(part.iov_base);
+            for (std::uint64_t i = 0; i < part.iov_len; i += 8) {
+                const std::uint64_t word = random_.next();
+                std::memcpy(bytes + i, &word, 8);
             }
-            case 2:
-                std::fill_n(at, length, std::byte{0});
-                ASSERT_EQ(execute(Opcode::kWriteZeroes, offset, length, random.below(2) == 0), 0);
-                break;
-            default: {
-                TestCommand read(Opcode::kRead, offset, parts);
-                ASSERT_EQ(execute(read), 0);
-                ASSERT_TRUE(std::equal(memory, memory + length, at)) << "step " << step;
-            }
+            model = std::copy_n(bytes, part.iov_len, model);
+        }
+    }
+    static bool agree(const std::vector<iovec>& parts, const std::byte* model) {
+        for (const iovec& part : parts) {
+            if (std::memcmp(part.iov_base, model, part.iov_len) != 0) return false;
+            model += part.iov_len;
+        }
+        return true;
+    }
+
+    static constexpr std::uint64_t kMost = 256 * kKiB;
+    SeededRandom random_{99};
+    bool memory_is_mixed_ = false;
+    UniqueFd fd_;
+    const AlignedBytes plain_{kMost};
+    Buffer registered_;
+    std::unique_ptr<UringDrive> limited_;
+};
+
+TEST_P(RandomCommands, agree_with_a_copy_in_memory) {
+    open_limited();
+    std::vector<std::byte> model(kSize);
+    for (int step = 0; step < 400; ++step) {
+        const std::uint64_t length = (1 + random_.below(kMost / 512)) * 512;
+        const std::uint64_t offset = random_.below((kSize - length) / 512 + 1) * 512;
+        memory_is_mixed_ = random_.below(2) == 0;
+        const std::vector<iovec> parts = pieces(length);
+        const std::uint64_t choice = random_.below(5);
+        if (choice < 2) {
+            fill(parts, model.data() + offset);
+            TestCommand write(Opcode::kWrite, offset, parts);
+            write.fua = random_.below(4) == 0;
+            ASSERT_EQ(uring::execute(*reactor_, *limited_, write), 0);
+        } else if (choice == 2) {
+            std::fill_n(model.data() + offset, length, std::byte{0});
+            TestCommand zero;
+            zero.opcode = Opcode::kWriteZeroes;
+            zero.offset = offset;
+            zero.length_bytes = length;
+            zero.fua = random_.below(2) == 0;
+            ASSERT_EQ(uring::execute(*reactor_, *limited_, zero), 0);
+        } else {
+            TestCommand read(Opcode::kRead, offset, parts);
+            ASSERT_EQ(uring::execute(*reactor_, *limited_, read), 0);
+            ASSERT_TRUE(agree(parts, model.data() + offset)) << "step " << step;
         }
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(EntryLimits, RandomCommands,
+                         testing::Values(EntryLimits{1 * kGiB, limits::kSegmentsPerCommandMax},
+                                         EntryLimits{128 * kKiB, 8}, EntryLimits{4096, 2},
+                                         EntryLimits{1536, 1}, EntryLimits{1 * kGiB, 1}));
 
 TEST(CommandError, keeps_a_vanished_drive_apart_from_a_failed_command) {
     for (const int gone : {ENXIO, ENODEV, EBADF, ENOMEDIUM, ESHUTDOWN}) {
