@@ -372,6 +372,14 @@ testing::AssertionResult World::holds_pattern(std::uint64_t offset, std::uint64_
     return testing::AssertionSuccess();
 }
 
+void World::set_rebuild_rate(std::uint64_t bytes_per_second) {
+    EditGroup edit;
+    edit.group = "g";
+    edit.rebuild_bytes_per_second_max = bytes_per_second;
+    const Status edited = service().edit_group(edit);
+    ASSERT_TRUE(edited.ok()) << edited.error().message;
+}
+
 std::uint64_t World::count_mismatches(const std::string& name) {
     const Status started = service_->verify_group(name);
     EXPECT_TRUE(started.ok()) << started.error().message;

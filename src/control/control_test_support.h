@@ -135,6 +135,8 @@ class World {
                          const std::string& name = "g");
     testing::AssertionResult holds_pattern(std::uint64_t offset, std::uint64_t bytes,
                                            std::uint64_t seed, const std::string& name = "g");
+    /// Of rebuild and resync; 0: no limit. A test holds work with it that must last while it looks.
+    void set_rebuild_rate(std::uint64_t bytes_per_second);
     /// Runs a verify pass to its end.
     std::uint64_t count_mismatches(const std::string& name = "g");
 

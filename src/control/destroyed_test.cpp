@@ -28,12 +28,6 @@ class Destroyed : public testing::TestWithParam<std::uint32_t> {
         ASSERT_TRUE(world.service().assemble(how).ok());
         ASSERT_NE(world.group().state, GroupState::kOffline);
     }
-    void set_rate(std::uint64_t bytes_per_second) {
-        EditGroup edit;
-        edit.group = "g";
-        edit.rebuild_bytes_per_second_max = bytes_per_second;
-        ASSERT_TRUE(world.service().edit_group(edit).ok());
-    }
     /// Writes a little of many stripes, which reads the rest of what their parity is made of.
     void write_here_and_there() {
         for (std::uint64_t at = 20 * kMiB; at < 24 * kMiB; at += 256 * kKiB) {
@@ -61,7 +55,7 @@ TEST_P(Destroyed, InItsFirstResync) {
     ASSERT_NO_FATAL_FAILURE(bring_back());
     ASSERT_NE(world.group().state, GroupState::kOptimal);
     ASSERT_NO_FATAL_FAILURE(write_here_and_there());
-    ASSERT_NO_FATAL_FAILURE(set_rate(1'000'000'000));
+    ASSERT_NO_FATAL_FAILURE(world.set_rebuild_rate(1'000'000'000));
     ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
     EXPECT_EQ(world.count_mismatches(), 0u);
     world.provider.drive(name_of(GetParam())).gone = true;

@@ -24,13 +24,6 @@ void make_mirror_without_d1(World& world, Level level, std::uint32_t members) {
     ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
 }
 
-void set_rebuild_rate(World& world, std::uint64_t bytes_per_second) {
-    EditGroup edit;
-    edit.group = "g";
-    edit.rebuild_bytes_per_second_max = bytes_per_second;
-    ASSERT_TRUE(world.service().edit_group(edit).ok());
-}
-
 TEST(MirrorLastCopy, StaysThoughItsBitmapCannotBeWritten) {
     World world;
     world.add_drives(4);
@@ -83,11 +76,11 @@ TEST(MirrorLastCopy, WithoutABitmapLeavesNoneToTrustToTheCopyThatVanishesAgain) 
     world.provider.drive("d0").fail_writes_below = limits::kHeadReserveBytesMin;
     ASSERT_TRUE(world.write_pattern(8 * kMiB, kMiB, 2).ok());
     ASSERT_TRUE(world.has_event("member-bitmap-unwritable"));
-    set_rebuild_rate(world, 64 * kKiB);
+    world.set_rebuild_rate(64 * kKiB);
     world.provider.drive("d1").gone = false;
     ASSERT_TRUE(world.wait_for_state(GroupState::kRebuilding));
     world.provider.drive("d1").superblock_writes_left = 1;  // of its two copies
-    set_rebuild_rate(world, 0);
+    world.set_rebuild_rate(0);
     ASSERT_TRUE(world.wait_for([&] { return world.provider.drive("d1").gone.load(); }));
     ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
     ASSERT_EQ(world.group().members[0].state, MemberState::kInSync);
@@ -107,13 +100,13 @@ TEST(MirrorLastCopy, ThatDiffersFromTheCopyThatReplacesItLeaves) {
     World world;
     make_mirror_without_d1(world, Level::kRaid1, 2);
     ASSERT_TRUE(world.write_pattern(0, 64 * kMiB, 2).ok());
-    set_rebuild_rate(world, 16 * kMiB);
+    world.set_rebuild_rate(16 * kMiB);
     world.provider.drive("d1").gone = false;
     ASSERT_TRUE(world.wait_for([&] {
         const auto task = world.group().task;
         return task && task->progress.done_bytes >= 16 * kMiB;
     }));
-    set_rebuild_rate(world, 64 * kKiB);  // else it might have ended before the write
+    world.set_rebuild_rate(64 * kKiB);  // else it might have ended before the write
     TestDrive& last = world.provider.drive("d0");
     last.fail_writes_from = limits::kHeadReserveBytesMin;
     last.fail_writes_below = last.size_bytes;
@@ -121,7 +114,7 @@ TEST(MirrorLastCopy, ThatDiffersFromTheCopyThatReplacesItLeaves) {
     last.fail_writes_below = 0;
     ASSERT_TRUE(world.wait_for([&] { return world.has_event("member-unwritable"); }));
     EXPECT_EQ(world.group().members[0].state, MemberState::kInSync);
-    set_rebuild_rate(world, 0);
+    world.set_rebuild_rate(0);
     ASSERT_TRUE(
         world.wait_for([&] { return world.group().members[0].state == MemberState::kFailed; }));
     EXPECT_EQ(world.group().members[1].state, MemberState::kInSync);
@@ -134,13 +127,14 @@ TEST(MirrorLastCopy, ThatDiffersIsCopiedAsAWholeAfterARestart) {
     make_mirror_without_d1(world, Level::kRaid1, 2);
     world.provider.add("d2", 80 * kMiB);
     ASSERT_TRUE(world.service().create_drive({{"/ram/d2"}}).ok());
-    set_rebuild_rate(world, 4 * kMiB);
+    world.set_rebuild_rate(4 * kMiB);
     ASSERT_TRUE(world.service().replace_drive({"d1", "d2", true}).ok());
     // Long enough for a checkpoint, behind which the write lies.
     ASSERT_TRUE(world.wait_for([&] {
         const auto task = world.group().task;
         return task && task->progress.done_bytes >= 32 * kMiB;
     }));
+    world.set_rebuild_rate(64 * kKiB);  // else it might have ended before the write
     TestDrive& last = world.provider.drive("d0");
     last.fail_writes_from = limits::kHeadReserveBytesMin;
     last.fail_writes_below = last.size_bytes;
@@ -149,7 +143,7 @@ TEST(MirrorLastCopy, ThatDiffersIsCopiedAsAWholeAfterARestart) {
     ASSERT_TRUE(world.wait_for([&] { return world.has_event("member-unwritable"); }));
     world.stop();
     world.start();
-    set_rebuild_rate(world, 0);
+    world.set_rebuild_rate(0);
     ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
     EXPECT_EQ(world.count_mismatches(), 0u);
 }

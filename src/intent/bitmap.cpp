@@ -79,6 +79,7 @@ struct Bitmap::Impl final : MemberIoOwner {
     RegionSet bits;     // what the disks must say at the latest before the next data write
     RegionSet durable;  // surely set on the disks of every member, now and after each round
     RegionSet images;   // what the round in flight of each page writes
+    RegionSet written;  // may be set on the disk of some member
     RegionSet touched;  // written since the last sweep
     RegionSet busy;     // writers > 0
     RegionSet awaiting_resync;
@@ -106,6 +107,7 @@ Bitmap::Impl::Impl(const Options& options_in, std::span<const std::uint64_t> dir
       bits(pages.size() * kWordsPerPage),
       durable(bits.words().size()),
       images(bits.words().size()),
+      written(bits.words().size()),
       touched(bits.words().size()),
       busy(bits.words().size()),
       awaiting_resync(bits.words().size()),
@@ -117,6 +119,7 @@ Bitmap::Impl::Impl(const Options& options_in, std::span<const std::uint64_t> dir
         const std::size_t word = region / kWordBits;
         if (word >= dirty.size() || (dirty[word] >> (region % kWordBits) & 1) == 0) continue;
         bits.add(region);
+        written.add(region);
         awaiting_resync.add(region);
     }
 }
@@ -135,7 +138,11 @@ void Bitmap::Impl::start_round(std::uint32_t number) {
     const std::span<std::uint64_t> sure = durable.page(number);
     std::ranges::copy(now, image.begin());
     // Until the round has ended the disks hold the old or the new page.
-    for (std::size_t i = 0; i < sure.size(); ++i) sure[i] &= image[i];
+    const std::span<std::uint64_t> possible = written.page(number);
+    for (std::size_t i = 0; i < sure.size(); ++i) {
+        sure[i] &= image[i];
+        possible[i] |= image[i];
+    }
 
     const format::BitmapPageHeader header{options.group, number, page.sequence};
     page.pending = 1;  // kept until all are submitted
@@ -152,11 +159,12 @@ void Bitmap::Impl::start_round(std::uint32_t number) {
 void Bitmap::Impl::finish_round(std::uint32_t number) {
     Page& page = pages[number];
     page.writing = false;
-    // A member that joined meanwhile has not got this page.
-    if (page.epoch == epoch)
-        std::ranges::copy(images.page(number), durable.page(number).begin());
-    else
-        page.wanted = true;
+    if (page.epoch != epoch) {
+        page.wanted = true;  // a member that joined meanwhile has not got this page
+        return;
+    }
+    std::ranges::copy(images.page(number), durable.page(number).begin());
+    std::ranges::copy(images.page(number), written.page(number).begin());
 }
 
 void Bitmap::Impl::start_wanted_rounds() {
@@ -356,8 +364,9 @@ bool Bitmap::is_dirty(Region region) const {
 
 std::uint32_t Bitmap::dirty_count() const {
     std::uint32_t count = 0;
-    for (const std::uint64_t word : impl_->bits.words()) {
-        count += static_cast<std::uint32_t>(std::popcount(word));
+    for (std::size_t i = 0; i < impl_->bits.words().size(); ++i) {
+        const std::uint64_t either = impl_->bits.words()[i] | impl_->written.words()[i];
+        count += static_cast<std::uint32_t>(std::popcount(either));
     }
     return count;
 }

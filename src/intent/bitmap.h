@@ -74,6 +74,8 @@ class Bitmap final : public io::Poller {
     void end_write(Region first, Region last);
 
     bool is_dirty(Region region) const;
+    /// Regions whose bit is set, in memory or still on the disk of a member: at 0 every clearing
+    /// has reached the disks.
     std::uint32_t dirty_count() const;
     /// Copy of all bits, for resync and recovery plans.
     std::vector<std::uint64_t> snapshot() const;

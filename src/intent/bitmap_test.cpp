@@ -287,6 +287,25 @@ TEST_F(BitmapTest, nothing_is_cleared_while_held_or_while_a_region_awaits_resync
     EXPECT_EQ(bitmap->dirty_count(), 0u);
 }
 
+TEST_F(BitmapTest, a_region_counts_as_dirty_until_no_disk_has_its_bit) {
+    make();
+    TestWaiter write(9, 9);
+    EXPECT_FALSE(begin(write));
+    settle();
+    end(write);
+    bitmap->clear_idle_now();
+    for (auto& drive : drives) drive->release_all();  // the flushes
+    turn();
+    EXPECT_FALSE(bitmap->is_dirty(Region(9)));
+    for (auto& drive : drives) {
+        EXPECT_EQ(bitmap->dirty_count(), 1u) << "one disk still has it";
+        EXPECT_TRUE(drive->has_bit(9));
+        drive->release_all();
+        turn();
+    }
+    EXPECT_EQ(bitmap->dirty_count(), 0u);
+}
+
 TEST_F(BitmapTest, a_member_that_fails_is_reported_and_writes_go_on_without_it) {
     make();
     TestWaiter write(9, 9);
