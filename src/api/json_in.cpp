@@ -303,6 +303,7 @@ Result<control::ReplaceDrive> parse_replace_drive(std::string_view body, std::st
     command.old_drive = drive;
     fields.require("new_drive", command.new_drive);
     fields.take("force", command.force);
+    fields.take("generation", command.generation);
     WARPRAID_TRY(fields.finish());
     return command;
 }

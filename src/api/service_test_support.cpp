@@ -226,7 +226,8 @@ Result<control::MemberInfo> FakeService::fail_drive(const control::FailDrive& co
 
 Result<control::MemberInfo> FakeService::replace_drive(const control::ReplaceDrive& command) {
     WARPRAID_TRY(note("replace_drive" + field("old", command.old_drive) +
-                      field("new", command.new_drive) + field("force", command.force)));
+                      field("new", command.new_drive) + field("force", command.force) +
+                      field("generation", command.generation)));
     return group_list.front().members[3];
 }
 

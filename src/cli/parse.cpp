@@ -69,6 +69,10 @@ class Grammar {
             ->required()
             ->type_name("");
     }
+    void if_still_at_generation(CLI::App* app) {
+        number(app, "--generation", options_.generation,
+               "Only if the group is still at this generation");
+    }
     void add_globals();
     void add_queries();
     void add_create_drive(CLI::App* create);
@@ -315,8 +319,7 @@ void Grammar::add_members() {
     CLI::App* fail = noun(verb("fail", "Put a drive out of its group"), "drive", Command::kFail,
                           "Put a member out; refused when the group would lose data");
     drive(fail, "DRIVE", "its id, serial number or path");
-    number(fail, "--generation", options_.generation,
-           "Only if the group is still at this generation");
+    if_still_at_generation(fail);
 
     CLI::App* replace = noun(verb("replace", "Put a new drive in the place of another"), "drive",
                              Command::kReplace, "Rebuild a member onto a new drive");
@@ -325,6 +328,7 @@ void Grammar::add_members() {
         ->required()
         ->type_name("");
     flag(replace, "--force", options_.force, "Overwrite what is found on the new drive");
+    if_still_at_generation(replace);
 
     CLI::App* undo =
         noun(verb("undo", "Take a create that was forced back"), "group", Command::kUndo,

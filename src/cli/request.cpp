@@ -144,6 +144,7 @@ Result<Request> replace(const Options& options) {
     Json body;
     body["new_drive"] = options.new_drive;
     put_flag(body, "force", options.force);
+    put(body, "generation", options.generation);
     return asking(send("POST", under("drives", options.drives[0]) + "/replace", body),
                   options.force, "What is on drive " + options.new_drive + " is lost.");
 }

@@ -81,6 +81,10 @@ TEST(CliRequest, only_what_was_said_is_sent) {
     options.drives = {"1"};
     options.generation = 7;
     EXPECT_EQ(line_of(options), R"(POST /api/v1/drives/1/fail {"generation":7})");
+    options.command = Command::kReplace;
+    options.new_drive = "2";
+    EXPECT_EQ(line_of(options),
+              R"(POST /api/v1/drives/1/replace {"new_drive":"2","generation":7})");
 }
 
 TEST(CliRequest, a_chunk_means_nothing_to_a_mirror) {

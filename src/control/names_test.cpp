@@ -59,6 +59,9 @@ TEST_F(Names, APathThatTwoMembersHadNeedsASerialOrAGeneration) {
     restart_with_swapped("d0", "d1");
     expect_doubt(world.service().fail_drive({"/ram/d1", std::nullopt}), "d0", "d1");
     expect_doubt(world.service().replace_drive({"/ram/d1", "d5", false}), "d0", "d1");
+    AssembleOptions how;
+    how.preferred_drive = "/ram/d1";
+    expect_doubt(world.service().assemble(how), "d0", "d1");
     // What was seen is not forgotten by another restart.
     world.stop();
     world.start();
@@ -67,6 +70,10 @@ TEST_F(Names, APathThatTwoMembersHadNeedsASerialOrAGeneration) {
     const auto by_token = world.service().fail_drive({"/ram/d1", world.group().generation});
     ASSERT_TRUE(by_token.ok()) << by_token.error().message;
     EXPECT_EQ(by_token->serial, "d0");
+    const auto replaced =
+        world.service().replace_drive({"/ram/d1", "d5", false, world.group().generation});
+    ASSERT_TRUE(replaced.ok()) << replaced.error().message;
+    EXPECT_EQ(replaced->slot, 0u);
     const auto by_serial = world.service().fail_drive({"d1", std::nullopt});
     ASSERT_TRUE(by_serial.ok()) << by_serial.error().message;
     EXPECT_EQ(by_serial->serial, "d1");

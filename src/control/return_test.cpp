@@ -196,7 +196,14 @@ TEST(Return, TwoHistoriesAreNeverMerged) {
     world.start();
     EXPECT_EQ(world.group().state, GroupState::kOffline);
     EXPECT_EQ(world.group().reason_code, "split-brain");
-    force.preferred_drive = "d0";
+    force.preferred_drive = "d7";
+    const auto unknown = world.service().assemble(force);
+    ASSERT_FALSE(unknown.ok());
+    EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
+    // By the number that list drive shows.
+    for (const DriveInfo& drive : world.service().drives()) {
+        if (drive.serial == "d0") force.preferred_drive = std::to_string(drive.id);
+    }
     ASSERT_TRUE(world.service().assemble(force).ok());
     EXPECT_TRUE(world.holds_pattern(kMiB, kMiB, 2));
     ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));

@@ -168,6 +168,7 @@ struct ReplaceDrive {
     std::string old_drive;  // member in any state, or "group:slot" for an empty slot
     std::string new_drive;
     bool force = false;
+    std::optional<std::uint64_t> generation = {};  // as of FailDrive
 };
 struct CreateSpare {
     std::vector<std::string> drives;
@@ -177,7 +178,7 @@ struct CreateSpare {
 struct AssembleOptions {
     std::string group;  // empty: all
     bool force = false, destroyed = false;
-    std::string preferred_drive;
+    std::string preferred_drive;  // id, serial, wwid or path
 };
 struct AssembleOutcome {
     std::string group, uuid;

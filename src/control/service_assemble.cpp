@@ -62,9 +62,23 @@ std::vector<ScanEntry> ServiceImpl::usable(std::vector<ScanEntry> entries) const
     return entries;
 }
 
-Result<std::vector<AssembleOutcome>> ServiceImpl::assemble(const AssembleOptions& options) {
+Status ServiceImpl::resolve_preferred(std::string& name) {
+    if (name.empty()) return success();
+    WARPRAID_TRY_ASSIGN(const RegisteredDrive* drive, registry_.find(name));
+    if (drive == nullptr) {
+        return Error{ErrorCode::kNotFound,
+                     "no registered drive is called '" + name + "': see list drive"};
+    }
+    WARPRAID_TRY(check_path_means(name, drive->identity));
+    name = drive->identity.serial;
+    return success();
+}
+
+Result<std::vector<AssembleOutcome>> ServiceImpl::assemble(const AssembleOptions& command) {
     const Lock lock(mutex_);
     std::vector<ScanEntry> entries = scan_usable();
+    AssembleOptions options = command;
+    WARPRAID_TRY(resolve_preferred(options.preferred_drive));
     // A drive of a deleted group that somebody else uses is his, whatever its superblocks say.
     std::erase_if(entries, [&](const ScanEntry& entry) {
         const format::GroupRecord* record = record_of(entry.drive);

@@ -159,6 +159,9 @@ class ServiceImpl final : public Service {
     /// kStaleToken when it is a path that another drive had before. `has_looked`: the caller knows
     /// where the members of the group are as of now.
     Result<MemberPlace> find_member(const std::string& name, bool has_looked = false);
+    /// kStaleToken also when the group is not at the generation that the caller saw.
+    Result<MemberPlace> find_seen_member(const std::string& name,
+                                         const std::optional<std::uint64_t>& generation);
     Result<MemberPlace> find_member_at(const std::string& path, bool has_looked);
     Status check_not_moved(const MemberPlace& place, const std::string& path,
                            const io::DriveIdentity& there);
@@ -238,6 +241,8 @@ class ServiceImpl final : public Service {
     std::vector<ScanEntry> scan_usable();
     /// What scan_usable() leaves of a scan.
     std::vector<ScanEntry> usable(std::vector<ScanEntry> entries) const;
+    /// Makes a serial number of what names a drive.
+    Status resolve_preferred(std::string& name);
     std::vector<AssembleOutcome> assemble_found(std::span<const ScanEntry> entries,
                                                 const AssembleOptions& options, bool quietly);
     Status try_candidate(const meta::Candidate& candidate, std::span<const ScanEntry> entries,

@@ -29,18 +29,10 @@ Status ServiceImpl::check_expendable(Running& running, Slot slot) {
 Result<MemberInfo> ServiceImpl::fail_drive(const FailDrive& command) {
     const Lock lock(mutex_);
     WARPRAID_TRY_ASSIGN(const MemberPlace place,
-                        find_member(command.drive, command.generation.has_value()));
+                        find_seen_member(command.drive, command.generation));
     Group& group = *place.running->group;
-    const format::GroupRecord& record = group.record();
-    if (command.generation && *command.generation != record.generation.get()) {
-        return Error{
-            ErrorCode::kStaleToken,
-            fmt::format("group {} is at generation {}, the command was given for {}: look "
-                        "at the group again first",
-                        place.running->name, record.generation.get(), *command.generation)};
-    }
     if (group.failed()) return Error{ErrorCode::kGroupFailed, group.failure()};
-    const format::Member& member = record.members[place.slot.get()];
+    const format::Member& member = member_of(place);
     const std::string text = fmt::format("drive {} ({}), member {} of group {},", member.serial,
                                          member.path, place.slot.get(), place.running->name);
     if (!group.is_live(place.slot)) {
@@ -56,7 +48,8 @@ Result<MemberInfo> ServiceImpl::fail_drive(const FailDrive& command) {
 
 Result<MemberInfo> ServiceImpl::replace_drive(const ReplaceDrive& command) {
     const Lock lock(mutex_);
-    WARPRAID_TRY_ASSIGN(const MemberPlace place, find_member(command.old_drive));
+    WARPRAID_TRY_ASSIGN(const MemberPlace place,
+                        find_seen_member(command.old_drive, command.generation));
     Group& group = *place.running->group;
     if (group.failed()) {
         return Error{ErrorCode::kGroupFailed,

@@ -89,6 +89,17 @@ Result<ServiceImpl::MemberPlace> ServiceImpl::find_member(const std::string& nam
                  "'" + name + "' is no member of a running group: see list drive"};
 }
 
+Result<ServiceImpl::MemberPlace> ServiceImpl::find_seen_member(
+    const std::string& name, const std::optional<std::uint64_t>& generation) {
+    WARPRAID_TRY_ASSIGN(const MemberPlace place, find_member(name, generation.has_value()));
+    const std::uint64_t now = place.running->group->record().generation.get();
+    if (!generation || *generation == now) return place;
+    return Error{ErrorCode::kStaleToken,
+                 fmt::format("group {} is at generation {}, the command was given for {}: look "
+                             "at the group again first",
+                             place.running->name, now, *generation)};
+}
+
 // Asked of the path itself: neither a record nor the latest scan knows what is there by now.
 Result<ServiceImpl::MemberPlace> ServiceImpl::find_member_at(const std::string& path,
                                                              bool has_looked) {

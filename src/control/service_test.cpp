@@ -248,6 +248,9 @@ TEST(Service, FailsADriveOnCommandAndKeepsItOut) {
     const auto stale = world.service().fail_drive({"d1", generation - 1});
     ASSERT_FALSE(stale.ok());
     EXPECT_EQ(stale.error().code, ErrorCode::kStaleToken);
+    const auto unseen = world.service().replace_drive({"d1", "nothing", false, generation - 1});
+    ASSERT_FALSE(unseen.ok());
+    EXPECT_EQ(unseen.error().code, ErrorCode::kStaleToken);
     const auto failed = world.service().fail_drive({"d1", generation});
     ASSERT_TRUE(failed.ok()) << failed.error().message;
     EXPECT_EQ(failed->state, format::MemberState::kFailed);

@@ -37,6 +37,13 @@ alignas(limits::kBufferAlignment) std::array<std::byte, kZeroBytes> zero_bytes;
     return sum == command.length_bytes;
 }
 
+/// liburing's own function takes other types from release to release, which is a warning here.
+void prepare_deallocate(io_uring_sqe& entry, int fd, std::uint64_t offset, std::uint64_t length) {
+    constexpr unsigned kPunchHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    io_uring_prep_rw(IORING_OP_FALLOCATE, &entry, fd, nullptr, kPunchHole, offset);
+    entry.addr = length;  // where the kernel looks for it; `len` is the mode
+}
+
 }  // namespace
 
 int command_error(int error_number) {
@@ -127,9 +134,7 @@ void UringDrive::prepare(Command& command, io_uring_sqe& entry) {
             prepare_transfer(command, entry);
             break;
         case Step::kDeallocate:
-            io_uring_prep_fallocate(&entry, options_.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                    static_cast<off_t>(offset),
-                                    static_cast<off_t>(std::min(left, kDeallocateBytesMax)));
+            prepare_deallocate(entry, options_.fd, offset, std::min(left, kDeallocateBytesMax));
             break;
         case Step::kWriteZeroes:
             io_uring_prep_write(&entry, options_.fd, zero_bytes.data(),
