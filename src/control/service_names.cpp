@@ -34,8 +34,8 @@ bool is_member_of(const Group& group, Slot slot, const io::DriveIdentity& identi
 Error path_in_doubt(const std::string& path, const io::DriveIdentity* there,
                     const std::vector<std::string>& others) {
     return Error{ErrorCode::kStaleToken,
-                 fmt::format("{} is at {} now, and drive {} was: look again, and name the one that "
-                             "is meant by its serial number",
+                 fmt::format("{} is at {} now, and drive {} was: look at list drive, and name the "
+                             "one that is meant by its serial number",
                              there != nullptr ? "drive " + there->serial : "no drive", path,
                              fmt::join(others, ", "))};
 }
@@ -149,8 +149,8 @@ Status ServiceImpl::check_not_moved(const MemberPlace& place, const std::string&
     const auto opened = provider_.open(shown, io::OpenMode::kReadOnly);
     if (opened.ok() && identity_key((*opened)->identity()) == identity_key(there)) return success();
     return Error{ErrorCode::kStaleToken,
-                 fmt::format("{}, member {} of group {}, was last seen at {}: look again, and name "
-                             "the drive by its serial number",
+                 fmt::format("{}, member {} of group {}, was last seen at {}: look at list drive, "
+                             "and name the one that is meant by its serial number",
                              drive_text(there), place.slot.get(), place.running->name, shown)};
 }
 
