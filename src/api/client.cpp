@@ -36,7 +36,7 @@ Status try_connect(const std::string& path) {
     }
     return system_error(
         ErrorCode::kDaemonUnreachable,
-        "nobody answers on " + path + "; start warpraidd, or name its socket with --socket", errno);
+        "nobody answers on " + path + "; start warpraidd there, or name another --socket", errno);
 }
 
 }  // namespace
@@ -62,15 +62,18 @@ Result<Reply> Client::request(const std::string& method, const std::string& targ
     if (result) return Reply{result->status, result->body};
     if (result.error() == httplib::Error::Read) {
         return Error{ErrorCode::kTimeout,
-                     "the daemon gave no answer: it stopped, or took too long; look at `warpraid "
-                     "status` before trying again"};
+                     "no answer came on " + options_.socket_path +
+                         ": the daemon stopped, or needs longer than " +
+                         std::to_string(options_.answer_timeout_ns / 1'000'000'000) +
+                         " s; look at 'warpraid status' before trying again"};
     }
     if (result.error() == httplib::Error::Connection) {
         return Error{ErrorCode::kDaemonUnreachable,
-                     options_.socket_path + " does not take another connection now"};
+                     options_.socket_path + " does not take another connection now: try again"};
     }
     return Error{ErrorCode::kProtocol,
-                 "the daemon's answer on " + options_.socket_path + " is not HTTP"};
+                 "what answers on " + options_.socket_path +
+                     " does not speak HTTP and is not warpraidd: name another --socket"};
 }
 
 }  // namespace warpraid::api

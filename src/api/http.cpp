@@ -82,8 +82,19 @@ void RequestReader::push(std::string_view bytes) {
 
 void RequestReader::end() {
     if (is_done()) return;
-    refuse(ErrorCode::kProtocol,
-           state_ == State::kHead ? "the request ended early" : "the body ended early");
+    refuse(ErrorCode::kProtocol, state_ == State::kHead
+                                     ? "the request ended before its head did: send all of it"
+                                     : "the request ended before its body did: send all of it");
+}
+
+/// The start of what a client sent, fit for a message.
+std::string RequestReader::shown(std::string_view text) {
+    constexpr std::size_t kShownMax = 40;
+    std::string start(text.substr(0, kShownMax));
+    for (char& c : start) {
+        if (c < ' ' || c > '~') c = '?';
+    }
+    return start;
 }
 
 /// Where `mark` begins in what is not yet understood. What an earlier search has seen is not looked
@@ -116,7 +127,10 @@ void RequestReader::take_head() {
         if (!(is_first ? take_request_line(line) : take_header(line))) {
             // A reason given further down is better than this one.
             if (state_ != State::kRefused) {
-                refuse(ErrorCode::kProtocol, "not a request this server understands");
+                refuse(ErrorCode::kProtocol, "not a request this server understands at '" +
+                                                 shown(line) +
+                                                 "': write one of HTTP/1.1, its request line and "
+                                                 "headers");
             }
             return;
         }
@@ -133,11 +147,16 @@ bool RequestReader::take_request_line(std::string_view line) {
     method_ = line.substr(0, first);
     target_ = line.substr(first + 1, last - first - 1);
     if (read_only_ && method_ != "GET" && method_ != "HEAD") {
-        refuse(ErrorCode::kPermissionDenied, "this socket answers GET only");
+        refuse(ErrorCode::kPermissionDenied,
+               "this is the read-only socket: it answers GET and "
+               "HEAD, and " +
+                   shown(method_) + " was asked: use the control socket");
         return false;
     }
     if (target_.size() > kTargetBytesMax) {
-        refuse(ErrorCode::kInvalidArgument, "the request's address is too long");
+        refuse(ErrorCode::kInvalidArgument, "the request's address has " +
+                                                std::to_string(target_.size()) + " bytes, " +
+                                                std::to_string(kTargetBytesMax) + " at most");
         return false;
     }
     return target_.find_first_of(kNeverInATarget) == std::string::npos;
@@ -163,7 +182,8 @@ bool RequestReader::take_header(std::string_view line) {
     } else if (is_same_word(name, "Expect")) {
         expects_continue_ = is_same_word(value, "100-continue");
     } else if (is_same_word(name, "Content-Encoding") && !is_same_word(value, "identity")) {
-        refuse(ErrorCode::kInvalidArgument, "the body must not be compressed");
+        refuse(ErrorCode::kInvalidArgument,
+               "the body must be sent as it is, not as '" + shown(value) + "'");
         return false;
     }
     return true;
@@ -174,7 +194,11 @@ void RequestReader::decide_body() {
     const bool is_chunked = encodings_ == 1 && is_same_word(encoding_, "chunked");
     const bool is_clear = encodings_ == 0 ? lengths_ == 0 || (lengths_ == 1 && length.has_value())
                                           : lengths_ == 0 && is_chunked;
-    if (!is_clear) return refuse(ErrorCode::kProtocol, "how long the body is cannot be told");
+    if (!is_clear)
+        return refuse(ErrorCode::kProtocol,
+                      "how long the body is cannot be told: send one "
+                      "Content-Length, or the one Transfer-Encoding "
+                      "'chunked'");
     body_left_ = length.value_or(0);
     if (body_left_ > limits::kHttpBodyBytesMax) return append(body_left_);
     // Only commands have one; what follows a query is not looked at.

@@ -54,6 +54,7 @@ class RequestReader {
     bool take_chunk_size(std::string_view line);
     std::optional<std::string_view> take_line();
     std::size_t find_onward(std::string_view mark);
+    static std::string shown(std::string_view text);
     void append(std::size_t count);
     void refuse(ErrorCode code, std::string message, int http_status = 0);
 

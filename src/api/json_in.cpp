@@ -94,7 +94,7 @@ Result<Fields> Fields::parse(std::string_view body) {
     }
     if (is_too_deep(body)) {
         return bad_json("the body is nested deeper than " + std::to_string(limits::kJsonDepthMax) +
-                        " levels");
+                        " levels: send one of fewer");
     }
     // The parser keeps the last of two equal fields; a request must not be able to say two things.
     std::vector<std::set<std::string>> names;
@@ -109,8 +109,13 @@ Result<Fields> Fields::parse(std::string_view body) {
         return true;
     };
     Json json = Json::parse(body, watch, false);
-    if (json.is_discarded()) return bad_json("the body is not JSON");
-    if (!json.is_object()) return bad_json("the body must be a JSON object");
+    if (json.is_discarded()) {
+        return bad_json("the body of " + std::to_string(body.size()) +
+                        " bytes is not JSON: send a JSON object");
+    }
+    if (!json.is_object()) {
+        return bad_json(std::string("the body must be a JSON object, not ") + json.type_name());
+    }
     if (twice) return bad_field("the field '" + *twice + "' is given twice");
     return Fields(std::move(json));
 }

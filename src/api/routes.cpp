@@ -75,7 +75,8 @@ Result<T> find_one(const std::vector<T>& items, const std::string& what, const s
         found = &item;
     }
     if (found == nullptr) {
-        return Error{ErrorCode::kNotFound, "there is no " + what + " '" + name + "'"};
+        return Error{ErrorCode::kNotFound,
+                     "there is no " + what + " '" + name + "': see list " + what};
     }
     return *found;
 }
@@ -387,7 +388,8 @@ bool matches(const Route& route, const std::vector<std::string>& pieces,
 Body run(Service& service, const Request& request) {
     WARPRAID_TRY_ASSIGN(Target target, parse_target(request.target));
     const Error not_found{ErrorCode::kNotFound, "there is no " + std::string(request.method) + " " +
-                                                    std::string(request.target)};
+                                                    std::string(request.target) +
+                                                    ": docs/openapi.json has what there is"};
     if (target.pieces.size() < 3 || target.pieces[0] != "api" || target.pieces[1] != "v1") {
         return not_found;
     }

@@ -184,11 +184,13 @@ void Server::Impl::work(ServerClient& client) const {
     const Request request = client.request();
     try {
         client.set_answer(handle(service, request));
-    } catch (const std::exception&) {
-        log_error("an exception ended " + std::string(request.method) + " " +
-                  std::string(request.target));
-        client.set_answer(
-            answer_of(Error{ErrorCode::kInternal, "an internal error; see the daemon's log"}));
+    } catch (const std::exception& exception) {
+        const std::string text = "an exception ended " + std::string(request.method) + " " +
+                                 std::string(request.target) + ": " + exception.what();
+        log_error(text);
+        client.set_answer(answer_of(
+            Error{ErrorCode::kInternal,
+                  text + "; no request may do that: report it, with the end of the daemon's log"}));
     }
 }
 

@@ -43,7 +43,11 @@ void ServerClient::advance(std::uint64_t now_ns) {
 
 void ServerClient::deadline_passed(std::uint64_t now_ns) {
     if (phase_ != Phase::kReceiving || !reader_.has_begun()) return close();
-    Answer answer = answer_of(Error{ErrorCode::kTimeout, "the request did not arrive in time"});
+    Answer answer = answer_of(
+        Error{ErrorCode::kTimeout,
+              "the request had not arrived as a whole after " +
+                  std::to_string(options_.receive_timeout_ns / kNanosecondsPerMillisecond) +
+                  " ms, which is how long it may take: send it again, at once"});
     answer.http_status = 408;
     refuse(answer, now_ns);
     advance(now_ns);

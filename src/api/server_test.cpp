@@ -353,6 +353,17 @@ TEST(ApiClient, an_absent_daemon_is_unreachable) {
     EXPECT_EQ(reply.error().code, ErrorCode::kDaemonUnreachable);
 }
 
+TEST_F(Served, TellsWhatEndedARequestThatNoRequestMayEnd) {
+    service_.throws = true;
+    ASSERT_NO_FATAL_FAILURE(serve(false));
+    const Reply reply = request("GET", "/api/v1/health");
+    EXPECT_EQ(reply.http_status, to_http_status(ErrorCode::kInternal));
+    for (const char* part : {"GET /api/v1/health", "77", "no request may do that", "report it"}) {
+        EXPECT_NE(reply.body.find(part), std::string::npos) << part << ": " << reply.body;
+    }
+    EXPECT_EQ(request("GET", "/api/v1/groups").http_status, 200);
+}
+
 }  // namespace
 
 }  // namespace warpraid::api

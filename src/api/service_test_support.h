@@ -23,6 +23,8 @@ class FakeService final : public control::Service {
     std::vector<std::string> calls;
     /// Every command answers this, when set.
     std::optional<Error> failure;
+    /// Health throws what libraries throw.
+    bool throws = false;
 
     std::vector<control::DriveInfo> drive_list = {sample_drive()};
     std::vector<control::GroupInfo> group_list = {sample_group()};
@@ -40,7 +42,10 @@ class FakeService final : public control::Service {
     std::vector<control::SpareInfo> spares() override { return spare_list; }
     std::vector<control::ExportRecord> exports() override { return export_list; }
     std::vector<control::Event> events(std::uint64_t after, std::size_t limit) override;
-    control::Health health() override { return health_value; }
+    control::Health health() override {
+        if (throws) static_cast<void>(std::string().at(77));
+        return health_value;
+    }
     Result<std::vector<control::DriveInfo>> create_drive(
         const control::CreateDrive& command) override;
     Status delete_drive(const std::string& drive) override;

@@ -49,7 +49,9 @@ int run_once(const Options& options, const Outside& outside, const Request& requ
     const Json answer = Json::parse(reply->body, nullptr, false);
     if (!answer.is_object()) {
         report(options, outside,
-               Error{ErrorCode::kProtocol, "the daemon's answer is not JSON; is it warpraidd?"});
+               Error{ErrorCode::kProtocol, "what answers on " + options.socket_path +
+                                               " does not send JSON and is not warpraidd: name "
+                                               "another --socket"});
         return failure_status(options);
     }
     if (!reply->ok()) {

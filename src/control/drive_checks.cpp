@@ -28,7 +28,7 @@ Status ServiceImpl::check_not_held(const io::DriveIdentity& identity) const {
             return Error{ErrorCode::kInUse,
                          fmt::format("{} is member {} of the running group {}: it cannot be used "
                                      "for anything else, not even by force; replace it there "
-                                     "first",
+                                     "first, and what it still holds then needs --force",
                                      drive_text(identity), index, running->name)};
         }
     }
@@ -45,6 +45,7 @@ Status ServiceImpl::check_content(const ScanEntry& look, bool force) const {
     const auto& superblock = look.drive.superblock;
     const format::GroupRecord* record =
         superblock ? std::get_if<format::GroupRecord>(&superblock->content) : nullptr;
+    const Running* was_in = nullptr;
     for (const auto& running : running_) {
         if (record == nullptr || running->group->record().uuid != record->uuid ||
             superblock->slot.get() >= running->group->layout().members()) {
@@ -55,6 +56,7 @@ Status ServiceImpl::check_content(const ScanEntry& look, bool force) const {
         const bool will_return = member.drive == superblock->drive &&
                                  member.state != format::MemberState::kFailed &&
                                  !look.has_signature;
+        was_in = running.get();
         if (!will_return) continue;
         return Error{ErrorCode::kInUse,
                      fmt::format("{} belongs to slot {} of the running group {} and will return to "
@@ -62,11 +64,18 @@ Status ServiceImpl::check_content(const ScanEntry& look, bool force) const {
                                  drive, superblock->slot.get(), running->name)};
     }
     if (force) return success();
+    if (was_in != nullptr && !record->destroyed) {
+        return Error{ErrorCode::kHasSuperblock,
+                     fmt::format("{} was in slot {} of the running group {} and still carries its "
+                                 "superblock: use a blank drive, or --force to lose what it holds",
+                                 drive, superblock->slot.get(), was_in->name)};
+    }
     if (record != nullptr && !record->destroyed) {
         return Error{
             ErrorCode::kHasSuperblock,
             fmt::format("{} carries a superblock of group {} ({}), slot {}: start that group with "
-                        "'assemble {}', use a blank drive, or --force to lose what it holds",
+                        "'create drive' of all its drives and 'assemble {}', use a blank drive, or "
+                        "--force to lose what it holds",
                         drive, record->name, record->uuid.to_text(), superblock->slot.get(),
                         record->name)};
     }
@@ -114,7 +123,7 @@ Result<ServiceImpl::OpenedDrive> ServiceImpl::open_free_drive(const std::string&
             if (registered != nullptr) {
                 error.message = drive_text(registered->identity) + ": " + error.message;
             } else if (error.code == ErrorCode::kDriveMissing) {
-                error.message += ", and no registered drive is called that: see list drive";
+                error.message += "; no registered drive is called that either: see list drive";
             }
             return error;
         }
@@ -137,9 +146,11 @@ Result<ServiceImpl::OpenedDrive> ServiceImpl::open_free_drive(const std::string&
     }
     WARPRAID_TRY(check_size(opened.drive->identity(), limits));
     if (limits.logical_block_bytes != 512 && limits.logical_block_bytes != 4096) {
-        return Error{ErrorCode::kBlockSizeMismatch,
-                     fmt::format("{} has logical blocks of {} bytes; 512 and 4096 are supported",
-                                 text, limits.logical_block_bytes)};
+        return Error{
+            ErrorCode::kBlockSizeMismatch,
+            fmt::format("{} has logical blocks of {} bytes; 512 and 4096 are supported: use "
+                        "another drive",
+                        text, limits.logical_block_bytes)};
     }
     opened.look = look_at(*opened.drive);
     WARPRAID_TRY(check_not_to_be_restored(opened.look));

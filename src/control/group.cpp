@@ -39,7 +39,11 @@ Result<std::unique_ptr<Group>> Group::start(Environment& environment, Start star
                                  "drives back",
                                  group->record_.name, geometry::to_text(layout.level()))};
     }
-    if (!group->commit()) return Error{ErrorCode::kMetadataWrite, group->failure_};
+    if (!group->commit()) {
+        return Error{
+            ErrorCode::kMetadataWrite,
+            "its superblocks could not be written to the drives it needs: " + group->failure_};
+    }
     group->build_engine(start);
     group->adopt();
     return group;
@@ -201,7 +205,9 @@ Status Group::destroy(bool clear) {
     Status status = success();
     for (const Slot slot : outcome.failed) {
         status = Error{ErrorCode::kMetadataWrite,
-                       member_text(slot) + " could not be marked as destroyed"};
+                       member_text(slot) +
+                           " could not be written to, to mark its group as deleted: take its drive "
+                           "away, or use it with --force"};
     }
     for (Member& member : members_) {
         if (!clear || member.blocking == nullptr) continue;

@@ -90,9 +90,11 @@ void Group::fail(Slot slot, LeaveReason reason) {
     view_.failed = true;
     if (!is_first) return;
     failure_ = fmt::format(
-        "{} was lost ({}) and {} cannot go on without it: bring its drive back and run assemble; "
-        "nothing that was acknowledged is overwritten until then",
-        member_text(slot), format::to_text(reason), geometry::to_text(layout_.level()));
+        "{} was lost ({}) and {} cannot go on without it: {} and run assemble; nothing that was "
+        "acknowledged is overwritten until then",
+        member_text(slot), format::to_text(reason), geometry::to_text(layout_.level()),
+        reason == LeaveReason::kAbsent ? "bring its drive back"
+                                       : "make its drive work, which the kernel's log is about,");
     report(Severity::kError, "group-failed", failure_, record_.members[slot.get()].serial);
 }
 

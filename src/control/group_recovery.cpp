@@ -203,7 +203,10 @@ Status Group::start_verify() {
     WARPRAID_ASSERT(!is_held());
     if (failed()) return Error{ErrorCode::kGroupFailed, failure_};
     if (verify_wanted_) {
-        return Error{ErrorCode::kWrongState, "group " + record_.name + " is being verified"};
+        return Error{ErrorCode::kWrongState,
+                     fmt::format("group {} is being verified already: wait for that, or end it "
+                                 "with 'verify group {} --stop'",
+                                 record_.name, record_.name)};
     }
     verify_wanted_ = true;
     last_verify_.reset();
@@ -213,7 +216,9 @@ Status Group::start_verify() {
 
 Status Group::stop_verify() {
     if (!verify_wanted_) {
-        return Error{ErrorCode::kWrongState, "group " + record_.name + " is not being verified"};
+        return Error{ErrorCode::kWrongState,
+                     fmt::format("group {} is not being verified: 'verify group {}' begins that",
+                                 record_.name, record_.name)};
     }
     verify_wanted_ = false;
     const GroupSample now = sample();

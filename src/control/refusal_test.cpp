@@ -99,6 +99,29 @@ TEST_F(Refusal, ResetOfADriveThatIsNoCopy) {
     EXPECT_EQ(world.provider.bytes_of("d0"), before);
 }
 
+TEST(BlockSizes, ThatDifferAreToldWithTheOneThatFits) {
+    World world;
+    world.provider.add("small", 80 * kMiB, 512);
+    world.provider.add("large", 80 * kMiB, 4096);
+    ASSERT_TRUE(world.service().create_drive({{"/ram/small", "/ram/large"}, 0}).ok());
+    CreateGroup command;
+    command.name = "g";
+    command.level = Level::kRaid1;
+    command.drives = {"small", "large"};
+    for (const std::uint32_t asked : {0u, 512u}) {
+        command.block_bytes = asked;
+        const auto made = world.service().create_group(command);
+        ASSERT_FALSE(made.ok());
+        EXPECT_EQ(made.error().code, ErrorCode::kBlockSizeMismatch);
+        for (const char* part : {"large (/ram/large)", "4096 bytes", "512", "--block-size 4096"}) {
+            EXPECT_NE(made.error().message.find(part), std::string::npos) << made.error().message;
+        }
+        EXPECT_EQ(world.provider.drive("small").writes + world.provider.drive("large").writes, 0u);
+    }
+    command.block_bytes = 4096;
+    EXPECT_TRUE(world.service().create_group(command).ok());
+}
+
 TEST(Copies, OfAMemberKeepTheGroupFromStartingUntilOneIsReset) {
     World world;
     world.add_drives(6);

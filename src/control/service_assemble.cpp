@@ -34,6 +34,25 @@ bool is_damage(const meta::FoundDrive& drive) {
     return drive.problem && outcome_of(drive.problem->code) == "corrupt";
 }
 
+/// Whether the group that was asked for is there, but deleted.
+std::optional<Error> find_deleted(std::span<const ScanEntry> entries,
+                                  const AssembleOptions& options) {
+    std::string drives;
+    for (const ScanEntry& entry : entries) {
+        const format::GroupRecord* record = record_of(entry.drive);
+        const bool is_it =
+            record != nullptr && record->destroyed && !entry.has_signature &&
+            (record->name == options.group || record->uuid.to_text() == options.group);
+        if (!is_it) continue;
+        drives += (drives.empty() ? "" : ", ") + drive_text(entry.drive.identity);
+    }
+    if (drives.empty() || options.destroyed) return std::nullopt;
+    return Error{ErrorCode::kDestroyed,
+                 fmt::format("group {} was deleted, as its drives say ({}), and only one that was "
+                             "not is started: bring it back with 'assemble {} --destroyed'",
+                             options.group, drives, options.group)};
+}
+
 AssembleOutcome failure_of(const meta::Candidate& candidate, const Error& error) {
     return {candidate.name, candidate.group.to_text(), outcome_of(error.code),
             std::string(to_text(error.code)), error.message};
@@ -79,6 +98,7 @@ Result<std::vector<AssembleOutcome>> ServiceImpl::assemble(const AssembleOptions
     std::vector<ScanEntry> entries = scan_usable();
     AssembleOptions options = command;
     WARPRAID_TRY(resolve_preferred(options.preferred_drive));
+    const std::optional<Error> deleted = find_deleted(entries, options);
     // A drive of a deleted group that somebody else uses is his, whatever its superblocks say.
     std::erase_if(entries, [&](const ScanEntry& entry) {
         const format::GroupRecord* record = record_of(entry.drive);
@@ -90,6 +110,7 @@ Result<std::vector<AssembleOutcome>> ServiceImpl::assemble(const AssembleOptions
     take_back_members(entries);
     try_to_save_state();
     if (outcomes.empty() && !options.group.empty()) {
+        if (deleted) return *deleted;
         return Error{ErrorCode::kNotFound, "no drive that was found belongs to a group '" +
                                                options.group +
                                                "': register its drives with create drive"};
@@ -156,9 +177,8 @@ std::vector<AssembleOutcome> ServiceImpl::assemble_found(std::span<const ScanEnt
     note_leftovers(entries, quietly);
     for (const ScanEntry& entry : entries) {
         if (!options.group.empty() || !is_damage(entry.drive)) continue;
-        outcomes.push_back(
-            {"", "", "corrupt", std::string(to_text(entry.drive.problem->code)),
-             drive_text(entry.drive.identity) + ": " + entry.drive.problem->message});
+        outcomes.push_back({"", "", "corrupt", std::string(to_text(entry.drive.problem->code)),
+                            entry.drive.problem->message});
     }
     return outcomes;
 }
@@ -274,7 +294,8 @@ Status ServiceImpl::start_candidate(const meta::Candidate& candidate,
     if (running_.size() >= limits::kGroupsMax) {
         return Error{
             ErrorCode::kLimitReached,
-            fmt::format("{} groups are running, which is the most there can be", running_.size())};
+            fmt::format("{} groups are running, which is the most there can be: delete one first",
+                        running_.size())};
     }
     const meta::Assembly& assembly = *candidate.assembly;
     WARPRAID_TRY_ASSIGN(Group::Start start, open_members(assembly, entries, options));

@@ -64,7 +64,7 @@ Result<std::uint32_t> choose_block(const CreateGroup& command,
         if (smallest == largest) return largest;
         return Error{ErrorCode::kBlockSizeMismatch,
                      fmt::format("{} has logical blocks of {} bytes, others have {}: use drives "
-                                 "of one kind, or give the group a block size of {}",
+                                 "of one kind, or give the group --block-size {}",
                                  largest_drive, largest, smallest, largest)};
     }
     if (command.block_bytes != 512 && command.block_bytes != 4096) {
@@ -75,7 +75,7 @@ Result<std::uint32_t> choose_block(const CreateGroup& command,
     if (command.block_bytes >= largest) return command.block_bytes;
     return Error{ErrorCode::kBlockSizeMismatch,
                  fmt::format("{} has logical blocks of {} bytes, a block size of {} was asked "
-                             "for: ask for {} or use other drives",
+                             "for: ask for --block-size {} or use other drives",
                              largest_drive, largest, command.block_bytes, largest)};
 }
 
@@ -162,7 +162,8 @@ Status ServiceImpl::check_command(const CreateGroup& command) const {
     if (running_.size() >= limits::kGroupsMax) {
         return Error{
             ErrorCode::kLimitReached,
-            fmt::format("{} groups are running, which is the most there can be", running_.size())};
+            fmt::format("{} groups are running, which is the most there can be: delete one first",
+                        running_.size())};
     }
     const std::uint32_t count_min = geometry::members_min(command.level);
     const std::uint32_t count_max = geometry::members_max(command.level);

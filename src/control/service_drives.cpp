@@ -105,7 +105,8 @@ Result<std::vector<DriveInfo>> ServiceImpl::create_drive(const CreateDrive& comm
     if (registry_.drives().size() + command.paths.size() > limits::kDrivesMax) {
         return Error{
             ErrorCode::kLimitReached,
-            fmt::format("{} drives are registered and {} more were given; {} is the most",
+            fmt::format("{} drives are registered and {} more were given; {} is the most: "
+                        "delete drives that are not used",
                         registry_.drives().size(), command.paths.size(), limits::kDrivesMax)};
     }
     std::vector<std::string> paths;
@@ -189,7 +190,9 @@ Status ServiceImpl::delete_drive(const std::string& name) {
 Result<std::vector<ServiceImpl::Keeper>> ServiceImpl::find_keepers(const ScanEntry& look) {
     const std::string text = drive_text(look.drive.identity);
     if (!look.drive.superblock) {
-        return Error{ErrorCode::kNoSuperblock, text + " carries no superblock of Warpraid"};
+        return Error{ErrorCode::kNoSuperblock, text +
+                                                   " carries no superblock of Warpraid, so there "
+                                                   "is nothing to reset: use it as it is"};
     }
     const format::Superblock& superblock = *look.drive.superblock;
     std::vector<Keeper> keepers;
@@ -223,7 +226,8 @@ Result<std::vector<ServiceImpl::Keeper>> ServiceImpl::find_keepers(const ScanEnt
         return Error{ErrorCode::kWrongState,
                      text +
                          " is no copy: no other drive that was found carries its superblock, "
-                         "and without it what it holds would be lost"};
+                         "and without it what it holds would be lost: take it away, or use it with "
+                         "--force if that may happen"};
     }
     if (!is_original) return keepers;
     return Error{ErrorCode::kWrongState,
@@ -280,7 +284,8 @@ Status ServiceImpl::reset_identity(const std::string& name) {
     WARPRAID_TRY_ASSIGN(const auto drive, provider_.open(path, io::OpenMode::kExclusive));
     if (known_drive != nullptr && identity_key(drive->identity()) != known_drive->key()) {
         return Error{ErrorCode::kDriveMissing,
-                     fmt::format("{} is not at its path any more; there is now {}",
+                     fmt::format("{} is not at its path any more; there is now {}: register "
+                                 "that one with create drive",
                                  drive_text(known_drive->identity), drive_text(drive->identity()))};
     }
     const ScanEntry look = look_at(*drive);

@@ -277,8 +277,8 @@ class ServiceImpl final : public Service {
     bool use_spare(Running& running, Slot slot);
 
     // service_volumes.cpp
-    Result<Export*> start_export(Running& running, const format::Partition& volume,
-                                 const std::string& name, bool read_only);
+    const Export& start_export(Running& running, const format::Partition& volume,
+                               const std::string& name, bool read_only);
     void stop_export(Export& entry);
     void stop_exports(const std::string& group_uuid);
     void restore_exports(Running& running);

@@ -10,14 +10,32 @@ namespace warpraid::control {
 using format::LeaveReason;
 using format::MemberState;
 
+namespace {
+
+/// What has to be in sync before another member can leave.
+std::string what_to_await(const format::GroupRecord& record) {
+    std::string slots;
+    for (std::size_t slot = 0; slot < record.members.size(); ++slot) {
+        const MemberState state = record.members[slot].state;
+        if (state == MemberState::kInSync) continue;
+        slots +=
+            fmt::format("{}slot {} ({})", slots.empty() ? "" : ", ", slot, format::to_text(state));
+    }
+    if (slots.empty()) return "no command puts it out: move the data to another group";
+    return "wait until these are in sync, or 'replace drive' what is in them: " + slots;
+}
+
+}  // namespace
+
 Status ServiceImpl::check_expendable(Running& running, Slot slot) {
     Group& group = *running.group;
     if (!group.survives_without(slot)) {
-        return Error{ErrorCode::kWrongState,
-                     fmt::format("drive {} in slot {} of group {} is needed: {} would lose data "
-                                 "without it; wait for rebuilds or replace missing members first",
-                                 group.record().members[slot.get()].serial, slot.get(),
-                                 running.name, geometry::to_text(group.layout().level()))};
+        return Error{
+            ErrorCode::kWrongState,
+            fmt::format("drive {} in slot {} of group {} is needed: {} would lose data "
+                        "without it; {}",
+                        group.record().members[slot.get()].serial, slot.get(), running.name,
+                        geometry::to_text(group.layout().level()), what_to_await(group.record()))};
     }
     if (!group.is_live(slot) || !group.needs_all_members()) return success();
     return Error{ErrorCode::kWrongState,
@@ -36,8 +54,12 @@ Result<MemberInfo> ServiceImpl::fail_drive(const FailDrive& command) {
     const std::string text = fmt::format("drive {} ({}), member {} of group {},", member.serial,
                                          member.path, place.slot.get(), place.running->name);
     if (!group.is_live(place.slot)) {
-        return Error{ErrorCode::kWrongState,
-                     fmt::format("{} is {} already", text, format::to_text(member.state))};
+        return Error{
+            ErrorCode::kWrongState,
+            fmt::format("{} is {} already, not in sync or being rebuilt: put another drive "
+                        "there with 'replace drive {}:{} DRIVE'",
+                        text, format::to_text(member.state), place.running->name,
+                        place.slot.get())};
     }
     WARPRAID_TRY(check_expendable(*place.running, place.slot));
     group.put_out(place.slot, MemberState::kFailed, LeaveReason::kOperator);

@@ -34,8 +34,8 @@ bool is_member_of(const Group& group, Slot slot, const io::DriveIdentity& identi
 Error path_in_doubt(const std::string& path, const io::DriveIdentity* there,
                     const std::vector<std::string>& others) {
     return Error{ErrorCode::kStaleToken,
-                 fmt::format("{} is at {} now, and drive {} was: look again, and name the one that "
-                             "is meant by its serial number",
+                 fmt::format("{} is at {} now, and drive {} was: look at list drive, and name the "
+                             "one that is meant by its serial number",
                              there != nullptr ? "drive " + there->serial : "no drive", path,
                              fmt::join(others, ", "))};
 }
@@ -95,9 +95,9 @@ Result<ServiceImpl::MemberPlace> ServiceImpl::find_seen_member(
     const std::uint64_t now = place.running->group->record().generation.get();
     if (!generation || *generation == now) return place;
     return Error{ErrorCode::kStaleToken,
-                 fmt::format("group {} is at generation {}, the command was given for {}: look "
-                             "at the group again first",
-                             place.running->name, now, *generation)};
+                 fmt::format("group {} is at generation {}, the command was given for {}: look at "
+                             "it again with 'describe group {}' first",
+                             place.running->name, now, *generation, place.running->name)};
 }
 
 // Asked of the path itself: neither a record nor the latest scan knows what is there by now.
@@ -160,8 +160,8 @@ Status ServiceImpl::check_not_moved(const MemberPlace& place, const std::string&
     const auto opened = provider_.open(shown, io::OpenMode::kReadOnly);
     if (opened.ok() && identity_key((*opened)->identity()) == identity_key(there)) return success();
     return Error{ErrorCode::kStaleToken,
-                 fmt::format("{}, member {} of group {}, was last seen at {}: look again, and name "
-                             "the drive by its serial number",
+                 fmt::format("{}, member {} of group {}, was last seen at {}: look at list drive, "
+                             "and name the one that is meant by its serial number",
                              drive_text(there), place.slot.get(), place.running->name, shown)};
 }
 

@@ -100,12 +100,9 @@ std::string ServiceImpl::choose_export_name(const Running& running,
     return is_taken(longer) ? volume.uuid.to_text() : longer;
 }
 
-Result<ServiceImpl::Export*> ServiceImpl::start_export(Running& running,
-                                                       const format::Partition& volume,
-                                                       const std::string& name, bool read_only) {
-    if (shard_.nbd_server == nullptr) {
-        return Error{ErrorCode::kNotSupported, "this daemon has no NBD server: see its options"};
-    }
+const ServiceImpl::Export& ServiceImpl::start_export(Running& running,
+                                                     const format::Partition& volume,
+                                                     const std::string& name, bool read_only) {
     auto made = std::make_unique<Export>();
     made->group_uuid = running.uuid();
     made->volume = volume;
@@ -120,7 +117,7 @@ Result<ServiceImpl::Export*> ServiceImpl::start_export(Running& running,
             {name, fmt::format("volume {} of group {}", volume.name, running.name), read_only,
              entry.slice.get()});
     });
-    return &entry;
+    return entry;
 }
 
 void ServiceImpl::stop_export(Export& entry) {
@@ -153,8 +150,7 @@ void ServiceImpl::restore_exports(Running& running) {
                 std::none_of(exports_.begin(), exports_.end(),
                              [&](const auto& entry) { return entry->name == saved.name; });
             const std::string name = is_free ? saved.name : choose_export_name(running, *volume);
-            const Result<Export*> started = start_export(running, *volume, name, saved.read_only);
-            if (!started.ok()) status = started.error();
+            start_export(running, *volume, name, saved.read_only);
         }
         if (status.ok()) continue;
         report(Severity::kError, "export-not-restored",
@@ -180,18 +176,12 @@ Result<ExportRecord> ServiceImpl::export_volume(const std::string& group, const 
                   [&](const SavedExport& saved) { return saved.volume_uuid == volume_uuid; });
     saved_exports_.push_back({running->uuid(), volume_uuid, export_name, read_only});
     WARPRAID_TRY(save_or_restore(before));
-    Result<Export*> started = start_export(*running, volume, export_name, read_only);
-    if (!started.ok()) {
-        restore(before);
-        try_to_save_state();
-        return std::move(started).error();
-    }
-    const Export* entry = *started;
+    const Export& entry = start_export(*running, volume, export_name, read_only);
     report(Severity::kInfo, "volume-exported",
            fmt::format("volume {} of group {} is exported as {}", volume.name, running->name,
-                       entry->name),
+                       entry.name),
            running->name, {}, volume.name);
-    return describe(*entry);
+    return describe(entry);
 }
 
 Status ServiceImpl::unexport_volume(const std::string& group, const std::string& name) {

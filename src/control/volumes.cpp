@@ -17,6 +17,19 @@ bool is_name_letter(unsigned char letter) {
     return letter < 0x80 && (std::isalnum(letter) != 0 || std::strchr("._-:+@", letter) != nullptr);
 }
 
+/// Empty when there is none. The name itself may be anything, so it is not repeated.
+std::string flaw_of(const std::string& name, std::size_t bytes_max) {
+    if (name.empty() || name.size() > bytes_max) return ",";
+    for (std::size_t at = 0; at < name.size(); ++at) {
+        const auto letter = static_cast<unsigned char>(name[at]);
+        if (!is_name_letter(letter)) return fmt::format(" with 0x{:02x} at place {}", letter, at);
+    }
+    if (name.front() == '-' || name.front() == '.') {
+        return fmt::format(" that starts with '{}'", name.front());
+    }
+    return is_whole_number(name) ? " that are all digits" : "";
+}
+
 std::uint32_t free_index(const format::PartitionTable& table) {
     std::uint32_t index = 0;
     for (const format::Partition& partition : table.partitions) {
@@ -33,19 +46,13 @@ bool has_table_magic(std::span<const std::byte> primary, std::uint32_t block_byt
 }  // namespace
 
 Status check_name(const std::string& name, std::size_t bytes_max) {
-    const bool letters_fit = std::all_of(name.begin(), name.end(), [](char letter) {
-        return is_name_letter(static_cast<unsigned char>(letter));
-    });
-    if (!name.empty() && name.size() <= bytes_max && letters_fit && name.front() != '-' &&
-        name.front() != '.' && !is_whole_number(name)) {
-        return success();
-    }
-    // The name itself may be anything, so it is not repeated.
+    const std::string flaw = flaw_of(name, bytes_max);
+    if (flaw.empty()) return success();
     return Error{ErrorCode::kBadName,
-                 fmt::format("that name of {} bytes cannot be used: take 1 to {} of the letters "
+                 fmt::format("a name of {} bytes{} cannot be used: take 1 to {} of the letters "
                              "a-z A-Z 0-9 . _ - : + @, not starting with '-' or '.', and not a "
                              "number alone",
-                             name.size(), bytes_max)};
+                             name.size(), flaw, bytes_max)};
 }
 
 Volumes::Volumes(const geometry::Layout& layout, DeviceIo io, Random& random)
@@ -70,8 +77,11 @@ Status Volumes::load() {
     Result<format::DecodedTable> decoded = format::decode_gpt(disk_, primary, backup);
     if (!decoded.ok()) {
         if (!has_table_magic(primary, disk_.block_bytes)) return success();
-        problem_ = decoded.error();
-        return decoded.error();
+        problem_ = Error{decoded.error().code,
+                         "the group's table of volumes is damaged (" + decoded.error().message +
+                             "): no command mends it; put its blocks back and start warpraidd "
+                             "again, or delete the group"};
+        return *problem_;
     }
     problem_.reset();
     table_ = decoded->table;
@@ -107,7 +117,8 @@ Result<format::Partition> Volumes::find(const std::string& name) const {
                                                 : partition.name == name;
         if (fits || partition.uuid.to_text() == name) return partition;
     }
-    return Error{ErrorCode::kNotFound, "there is no volume '" + name + "' in this group"};
+    return Error{ErrorCode::kNotFound,
+                 "there is no volume '" + name + "' in this group: see list volume"};
 }
 
 std::uint64_t Volumes::used_bytes() const {
@@ -127,9 +138,10 @@ std::uint64_t Volumes::free_bytes() const {
 Result<std::uint64_t> Volumes::size_of_each(const Request& request) const {
     if (request.size_bytes != 0) {
         if (request.size_bytes > disk_.size_bytes) {
-            return Error{ErrorCode::kNoSpace,
-                         fmt::format("the group has {} bytes in all, {} were asked for",
-                                     disk_.size_bytes, request.size_bytes)};
+            return Error{
+                ErrorCode::kNoSpace,
+                fmt::format("the group has {} bytes in all, {} were asked for: ask for less",
+                            disk_.size_bytes, request.size_bytes)};
         }
         return round_up(request.size_bytes, disk_.block_bytes);
     }
@@ -142,7 +154,7 @@ Result<std::uint64_t> Volumes::size_of_each(const Request& request) const {
     if (each != 0) return each;
     return Error{ErrorCode::kNoSpace,
                  fmt::format("the largest free stretch has {} bytes, too few for {} volumes that "
-                             "start at multiples of {}",
+                             "start at multiples of {}: ask for fewer, or delete a volume",
                              largest, request.count, alignment_)};
 }
 
@@ -150,7 +162,8 @@ Status Volumes::place(format::PartitionTable& table, std::uint64_t size_bytes,
                       std::string name) const {
     if (table.partitions.size() >= limits::kVolumesPerGroupMax) {
         return Error{ErrorCode::kLimitReached,
-                     fmt::format("a group holds {} volumes at most", limits::kVolumesPerGroupMax)};
+                     fmt::format("the group has {} volumes, and {} is the most: delete one first",
+                                 table_.partitions.size(), limits::kVolumesPerGroupMax)};
     }
     std::uint64_t largest = 0;
     for (const format::FreeExtent& extent : format::free_extents(table, disk_, alignment_)) {

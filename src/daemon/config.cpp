@@ -1,5 +1,6 @@
 #include "daemon/config.h"
 
+#include <cerrno>
 #include <fstream>
 
 #include "daemon/toml_reader.h"
@@ -31,12 +32,16 @@ Status apply_config(Options& options, std::string_view text, const std::string& 
 
 Status apply_config_file(Options& options, const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) return bad("cannot open the configuration file " + path);
+    if (!file) {
+        return system_error(ErrorCode::kBadConfig, "cannot open the configuration file " + path,
+                            errno);
+    }
     std::string text(kConfigBytesMax + 1, '\0');
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
     if (file.bad()) return bad("cannot read " + path);
     text.resize(static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kConfigBytesMax) return bad(path + " is larger than 1 MiB");
+    if (text.size() > kConfigBytesMax)
+        return bad(path + " is larger than 1 MiB, the most that is read");
     return apply_config(options, text, path);
 }
 

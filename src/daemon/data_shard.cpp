@@ -29,13 +29,22 @@ void log_reactor(const io::Reactor& reactor, const parity::Coder& coder, bool wa
     }
 }
 
+Result<std::unique_ptr<io::BufferArena>> make_arena(const std::string& setting,
+                                                    std::uint64_t bytes) {
+    auto arena = io::BufferArena::make(bytes);
+    if (arena.ok()) return arena;
+    return Error{arena.error().code, arena.error().message + "; give " + setting +
+                                         " less, or the daemon more memory to use"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DataShard>> DataShard::start(const DataShardOptions& options,
                                                     const Clock& clock) {
     std::unique_ptr<DataShard> shard(new DataShard(clock));
-    WARPRAID_TRY_ASSIGN(shard->engine_arena_, io::BufferArena::make(options.engine_arena_bytes));
-    WARPRAID_TRY_ASSIGN(shard->nbd_arena_, io::BufferArena::make(options.nbd_arena_bytes));
+    WARPRAID_TRY_ASSIGN(shard->engine_arena_,
+                        make_arena("engine-arena", options.engine_arena_bytes));
+    WARPRAID_TRY_ASSIGN(shard->nbd_arena_, make_arena("nbd-arena", options.nbd_arena_bytes));
     shard->thread_ =
         std::thread([running = shard.get(), options] { running->thread_main(options); });
     std::unique_lock lock(shard->mutex_);

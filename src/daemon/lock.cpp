@@ -40,7 +40,11 @@ Status make_directory(const std::string& path, unsigned mode) {
     if (::stat(path.c_str(), &found) != 0) {
         return system_error(ErrorCode::kSystem, "cannot look at " + path, errno);
     }
-    if (!S_ISDIR(found.st_mode)) return Error{ErrorCode::kSystem, path + " is not a directory"};
+    if (!S_ISDIR(found.st_mode)) {
+        return Error{ErrorCode::kSystem, path +
+                                             " is not a directory, and one is needed there: move "
+                                             "it away, or choose another path"};
+    }
     return success();
 }
 

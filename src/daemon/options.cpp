@@ -130,8 +130,12 @@ const std::vector<Setting>& settings() {
 Status set(Options& options, std::string_view key, const std::vector<std::string>& values) {
     const std::string name(key);
     const auto setting = std::ranges::find(settings(), key, &Setting::key);
-    if (setting == settings().end()) return bad("unknown setting '" + name + "'");
-    if (!setting->is_list && values.size() != 1) return bad(name + ": needs one value");
+    if (setting == settings().end()) {
+        return bad("unknown setting '" + name + "': warpraidd --help names those that there are");
+    }
+    if (!setting->is_list && values.size() != 1) {
+        return bad(name + ": needs one value, not " + std::to_string(values.size()));
+    }
     const Status status = setting->set(options, values);
     if (!status.ok()) return bad(name + ": " + status.error().message);
     return success();
@@ -139,7 +143,8 @@ Status set(Options& options, std::string_view key, const std::vector<std::string
 
 Status fill_in(Options& options) {
     if (options.shards != 1) {
-        return bad("shards: this version runs one data thread; leave --shards at 1");
+        return bad("shards: must be 1, not " + std::to_string(options.shards) +
+                   ": this version runs one data thread");
     }
     const std::size_t slash = options.socket_path.rfind('/');
     const std::string directory =
@@ -153,7 +158,9 @@ Status fill_in(Options& options) {
     if (options.socket_path == options.readonly_socket_path ||
         options.socket_path == options.nbd_socket_path ||
         options.readonly_socket_path == options.nbd_socket_path) {
-        return bad("socket, readonly-socket and nbd-socket must be three different paths");
+        return bad("socket, readonly-socket and nbd-socket must be three different paths, not " +
+                   options.socket_path + ", " + options.readonly_socket_path + " and " +
+                   options.nbd_socket_path);
     }
     return success();
 }

@@ -57,7 +57,9 @@ Result<int> find_group_id(const std::string& name) {
     if (name.empty()) return -1;
     const group* found = ::getgrnam(name.c_str());
     if (found == nullptr) {
-        return Error{ErrorCode::kBadConfig, "socket-group: there is no group '" + name + "'"};
+        return Error{ErrorCode::kBadConfig, "socket-group: there is no group '" + name +
+                                                "': make it with groupadd, or name one that "
+                                                "/etc/group has"};
     }
     return static_cast<int>(found->gr_gid);
 }

@@ -196,7 +196,8 @@ Status check_header(const GptDisk& disk, Copy copy, std::span<const std::byte> h
     std::vector<std::byte> bytes(header.begin(), header.begin() + kHeaderBytes);
     put(std::span(bytes), at::kHeaderCrc, std::uint32_t{0});
     if (crc32(bytes) != get<std::uint32_t>(header, at::kHeaderCrc)) {
-        return bad("the header's checksum does not fit");
+        return bad(fmt::format("the header's checksum is {:08x}, {:08x} was computed",
+                               get<std::uint32_t>(header, at::kHeaderCrc), crc32(bytes)));
     }
     const Blocks blocks(disk);
     const bool primary = copy == Copy::kPrimary;
@@ -214,7 +215,8 @@ Status check_header(const GptDisk& disk, Copy copy, std::span<const std::byte> h
         return bad(fmt::format("not {} entries of {} bytes", kGptEntries, kGptEntryBytes));
     }
     if (crc32(entries) != get<std::uint32_t>(header, at::kEntriesCrc)) {
-        return bad("the entries' checksum does not fit");
+        return bad(fmt::format("the entries' checksum is {:08x}, {:08x} was computed",
+                               get<std::uint32_t>(header, at::kEntriesCrc), crc32(entries)));
     }
     if (!all_zero(header.subspan(kHeaderBytes))) return bad("reserved bytes are not zero");
     return success();

@@ -17,8 +17,9 @@ Status check_shape(const GroupRecord& record) {
     const auto layout = geometry::Layout::make(record.shape);
     if (!layout.ok()) {
         const bool unknown_level = layout.error().code == ErrorCode::kBadLevel;
-        return Error{unknown_level ? ErrorCode::kUnsupportedLayout : ErrorCode::kBadSuperblock,
-                     layout.error().message};
+        if (!unknown_level) return bad(layout.error().message);
+        return Error{ErrorCode::kUnsupportedLayout,
+                     layout.error().message + ": use the program that made it"};
     }
     if (record.shape.copies > limits::kMembersMax) {
         return bad(fmt::format("{} copies: at most {}", record.shape.copies, limits::kMembersMax));

@@ -160,7 +160,9 @@ Status check_group_bytes(std::span<const std::byte> from) {
     const std::uint8_t layout = get<std::uint8_t>(from, at::kLayout);
     if (layout != kLayoutMd) {
         return Error{ErrorCode::kUnsupportedLayout,
-                     fmt::format("superblock: layout {} is unknown here: only 0 is", layout)};
+                     fmt::format("superblock: layout {} is unknown here, only 0 is known: use the "
+                                 "program that made it",
+                                 layout)};
     }
     if (get<std::uint8_t>(from, at::kDestroyed) > 1 || get<std::uint8_t>(from, at::kClean) > 1) {
         return bad(fmt::format("flags destroyed {} and clean {}: each must be 0 or 1",
@@ -247,8 +249,8 @@ Status check_header(std::span<const std::byte> from) {
         // future version from a flipped bit.
         if (version > kFormatVersion && found == computed) {
             return Error{ErrorCode::kUnsupportedVersion,
-                         fmt::format("superblock: format version {}: this program knows {} only, "
-                                     "a newer one made it",
+                         fmt::format("superblock: format version {}, this program knows {} only: "
+                                     "use the newer one that made it",
                                      version, kFormatVersion)};
         }
         return bad(fmt::format("version {} with a checksum that does not fit", version));
@@ -259,8 +261,8 @@ Status check_header(std::span<const std::byte> from) {
     if (const auto features = get<std::uint64_t>(from, at::kFeatures); features != 0) {
         return Error{
             ErrorCode::kUnsupportedVersion,
-            fmt::format("superblock: features {:#x} are unknown here, a newer program made "
-                        "it",
+            fmt::format("superblock: features {:#x} are unknown here, only 0 is known: use the "
+                        "newer program that made it",
                         features)};
     }
     if (get<std::uint32_t>(from, at::kBytes) != kSuperblockBytes) {

@@ -249,16 +249,21 @@ std::string GroupAssembler::lost_text() const {
 
 Status GroupAssembler::check_complete() const {
     std::uint32_t missing = 0;
+    std::size_t in_sync = 0;
     for (std::size_t slot = 0; slot < found_->members.size(); ++slot) {
-        if (assembly_.record.members[slot].state != MemberState::kInSync) missing |= 1u << slot;
+        const bool is_in_sync = assembly_.record.members[slot].state == MemberState::kInSync;
+        if (!is_in_sync) missing |= 1u << slot;
+        in_sync += is_in_sync ? 1 : 0;
     }
     const auto layout = geometry::Layout::make(found_->shape);
     WARPRAID_ASSERT(layout.ok());
     if (layout->survives(missing)) return success();
-    return Error{ErrorCode::kIncomplete,
-                 fmt::format("group {} ({} of {}) cannot start without {}: bring these drives back",
-                             found_->name, to_text(found_->shape.level), found_->members.size(),
-                             lost_text())};
+    return Error{
+        ErrorCode::kIncomplete,
+        fmt::format("group {} has {} of its {} drives in sync, too few for {}; without {}: "
+                    "bring these drives back",
+                    found_->name, in_sync, found_->members.size(), to_text(found_->shape.level),
+                    lost_text())};
 }
 
 Status GroupAssembler::check_quorum() const {
@@ -268,10 +273,12 @@ Status GroupAssembler::check_quorum() const {
     }
     const std::size_t lost = lost_slots().size();
     if (options_.force || lost == 0 || 2 * lost < in_sync) return success();
-    return Error{ErrorCode::kQuorumLost,
-                 fmt::format("group {} would start without {} of its {} drives in sync, which may "
-                             "be in use elsewhere: {}; bring them back, or start it with --force",
-                             found_->name, lost, in_sync, lost_text())};
+    return Error{
+        ErrorCode::kQuorumLost,
+        fmt::format("group {} would start without {} of its {} drives in sync, which may "
+                    "be in use elsewhere: {}; bring them back, or start it with 'assemble {} "
+                    "--force'",
+                    found_->name, lost, in_sync, lost_text(), found_->name)};
 }
 
 /// Of several groups with one name all but the oldest get a part of their uuid appended.
@@ -343,8 +350,9 @@ Status check_dirty_start(const Assembly& assembly, std::span<const std::uint64_t
     return Error{ErrorCode::kDirtyDegraded,
                  fmt::format("group {} was not stopped in order and lacks members in sync ({}): "
                              "blocks that were being written to then may be wrong where they have "
-                             "to be computed; bring the drives back, or start it with --force",
-                             record.name, missing)};
+                             "to be computed; bring the drives back, or start it with 'assemble {} "
+                             "--force'",
+                             record.name, missing, record.name)};
 }
 
 }  // namespace warpraid::meta

@@ -96,6 +96,12 @@ FoundDrive examine(io::BlockingDrive& drive) {
                           found.problem->code == ErrorCode::kUnsupportedLayout);
     if (is_unnamed) {
         found.problem->message = describe(found.identity) + ": " + found.problem->message;
+        if (found.problem->code == ErrorCode::kBadSuperblock) {
+            found.problem->message +=
+                ", and the other copy is no better: put the drive into its slot again with "
+                "'replace drive GROUP:SLOT " +
+                found.identity.serial + " --force', or take it away";
+        }
     }
     return found;
 }

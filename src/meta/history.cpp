@@ -67,12 +67,13 @@ Error split_brain(std::span<const Claim> claims, const std::vector<const GroupRe
     for (const GroupRecord* record : records) {
         histories += (histories.empty() ? "" : "; ") + history_text(*record, claims);
     }
-    return Error{ErrorCode::kSplitBrain,
-                 fmt::format("group {} was started with different drives at different times, and "
-                             "each went on without the others: {}; assemble again and name the "
-                             "drive whose history is to be kept (--prefer SERIAL), the others are "
-                             "then rebuilt from it",
-                             records.front()->name, histories)};
+    return Error{
+        ErrorCode::kSplitBrain,
+        fmt::format("group {} was started with different drives at different times, and "
+                    "each went on without the others: {}; name the drive whose history "
+                    "is to be kept with 'assemble {} --prefer SERIAL', the others are then "
+                    "rebuilt from it",
+                    records.front()->name, histories, records.front()->name)};
 }
 
 }  // namespace

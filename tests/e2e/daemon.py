@@ -51,7 +51,7 @@ class UnixConnection(http.client.HTTPConnection):
 class Daemon:
     """One daemon in a folder of its own. Not started by the constructor."""
 
-    def __init__(self, case, name="d", options=()):
+    def __init__(self, case, name="d", options=(), bitmap_delay=1):
         self.case = case
         self.directory = case.directory / name
         self.directory.mkdir()
@@ -61,6 +61,7 @@ class Daemon:
         self.nbd_socket = self.directory / "nbd.sock"
         self.log_path = self.directory / "warpraidd.log"
         self.options = list(options)
+        self.bitmap_delay = bitmap_delay
         self.process = None
 
     # ---- life ----
@@ -68,7 +69,8 @@ class Daemon:
     def command(self, extra=()):
         return [self.case.program("warpraidd"), "--state-dir", self.state,
                 "--socket", self.socket, "--readonly-socket", self.readonly_socket,
-                "--nbd-socket", self.nbd_socket, "--bitmap-delay", "1", *self.options, *extra]
+                "--nbd-socket", self.nbd_socket, "--bitmap-delay", self.bitmap_delay,
+                *self.options, *extra]
 
     def start(self, extra=(), timeout=PATIENCE):
         check(self.process is None, "the daemon already runs")

@@ -47,7 +47,8 @@ Status remove_stale(const std::string& path, const sockaddr_un& address) {
 Status open_to_clients(int fd, const std::string& what) {
     if (::listen(fd, SOMAXCONN) == 0) return success();
     if (errno == EADDRINUSE) {
-        return Error{ErrorCode::kDaemonRunning, what + " is in use by another program"};
+        return Error{ErrorCode::kDaemonRunning,
+                     what + " is in use by another program: end that, or choose another address"};
     }
     return system_error(ErrorCode::kSystem, "cannot listen on " + what, errno);
 }

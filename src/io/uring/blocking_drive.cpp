@@ -41,6 +41,17 @@ class BounceBuffer {
     std::unique_ptr<std::byte, FreeMemory> memory_;
 };
 
+Error advise(Error error, const std::string& what_to_do) {
+    error.message += "; " + what_to_do;
+    return error;
+}
+
+std::string kind_of(mode_t mode) {
+    if (S_ISDIR(mode)) return "a directory";
+    if (S_ISCHR(mode)) return "a character device";
+    return S_ISFIFO(mode) ? "a pipe" : "a socket";
+}
+
 Error open_error(const std::string& path, const DriveIdentity& identity, int error) {
     const std::string drive =
         identity.serial.empty() ? "drive " + path : "drive " + identity.serial + " (" + path + ")";
@@ -49,18 +60,22 @@ Error open_error(const std::string& path, const DriveIdentity& identity, int err
         case ENXIO:
         case ENODEV:
         case ENOMEDIUM:
-            return system_error(ErrorCode::kDriveMissing, "no drive at " + path, error);
+            return advise(system_error(ErrorCode::kDriveMissing, "no drive at " + path, error),
+                          "check the path and the cables");
         case EBUSY:
             return Error{ErrorCode::kDriveBusy,
                          drive + " is in use: unmount it, or end the program that holds it"};
         case EROFS:
-            return system_error(ErrorCode::kDriveReadOnly, drive + " is read-only", error);
+            return advise(
+                system_error(ErrorCode::kDriveReadOnly, drive + " cannot be written to", error),
+                "unlock it, or use another drive that can be written to");
         case EACCES:
         case EPERM:
             return system_error(ErrorCode::kDriveOpen,
                                 drive + " cannot be opened; check its permissions", error);
         default:
-            return system_error(ErrorCode::kDriveOpen, drive + " cannot be opened", error);
+            return advise(system_error(ErrorCode::kDriveOpen, drive + " cannot be opened", error),
+                          "put that right, or use another drive");
     }
 }
 
@@ -87,7 +102,9 @@ Result<std::unique_ptr<UringBlockingDrive>> UringBlockingDrive::open(const std::
     const struct stat& status = drive->status_;
     const bool is_file = S_ISREG(status.st_mode);
     if (!is_file && !S_ISBLK(status.st_mode)) {
-        return Error{ErrorCode::kDriveOpen, path + " is neither a block device nor a plain file"};
+        return Error{ErrorCode::kDriveOpen,
+                     path + " is " + kind_of(status.st_mode) +
+                         ", and a drive is a block device or a plain file: name one of these"};
     }
     drive->identity_ = identify(path, status);
     const int flags = open_flags(mode, status);
@@ -105,7 +122,8 @@ Result<std::unique_ptr<UringBlockingDrive>> UringBlockingDrive::open(const std::
     struct stat opened{};
     if (fstat(drive->fd_.get(), &opened) != 0 || opened.st_ino != status.st_ino ||
         opened.st_dev != status.st_dev || opened.st_rdev != status.st_rdev) {
-        return Error{ErrorCode::kDriveOpen, path + " was replaced while it was being opened"};
+        return Error{ErrorCode::kDriveOpen,
+                     path + " was replaced while it was being opened: try again"};
     }
     // The lock belongs to this open file, so a second opener in this process is refused as well.
     if (is_file && mode == OpenMode::kExclusive &&
@@ -140,10 +158,11 @@ Status UringBlockingDrive::check_range(std::uint64_t offset, std::uint64_t lengt
 
 Error UringBlockingDrive::io_failure(const char* what, std::uint64_t offset, int error) const {
     const bool is_gone = command_error(error) == ENODEV;
-    return system_error(is_gone ? ErrorCode::kDriveMissing : ErrorCode::kIo,
-                        "drive " + identity_.serial + " (" + identity_.path + "): " + what +
-                            " at byte " + std::to_string(offset),
-                        error);
+    return advise(system_error(is_gone ? ErrorCode::kDriveMissing : ErrorCode::kIo,
+                               "drive " + identity_.serial + " (" + identity_.path + "): " + what +
+                                   " at byte " + std::to_string(offset),
+                               error),
+                  is_gone ? "bring it back" : "see the kernel's log, or use another drive");
 }
 
 Status UringBlockingDrive::read(std::uint64_t offset, std::span<std::byte> to) {

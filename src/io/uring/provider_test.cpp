@@ -73,6 +73,20 @@ TEST_F(Provider, gives_a_file_to_one_exclusive_opener_and_lets_others_examine_it
     EXPECT_NE(open(file.path()), nullptr) << "an examiner must not keep others out";
 }
 
+TEST_F(Provider, tells_which_drive_cannot_be_written_and_what_to_do) {
+    const TemporaryFile file(kSize);
+    const auto drive = open(file.path(), OpenMode::kReadOnly);
+    const Status refused = drive->write(0, std::vector<std::byte>(4096));
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kDriveReadOnly);
+    for (const std::string& part :
+         {drive->identity().serial, file.path(), std::string("cannot be written to: Read-only"),
+          std::string("unlock it, or use another drive that can be written to")}) {
+        EXPECT_NE(refused.error().message.find(part), std::string::npos) << refused.error().message;
+    }
+    EXPECT_TRUE(open(file.path())->write(0, std::vector<std::byte>(4096)).ok());
+}
+
 TEST_F(Provider, reads_and_writes_any_memory_and_any_length_of_blocks) {
     const TemporaryFile file(kSize);
     const auto drive = open(file.path());

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 
 #include "base/units.h"
 #include "io/ram.h"
+#include "io/uring/ring.h"
 #include "io/uring/socket_entry.h"
 #include "io/uring/uring_test_support.h"
 
@@ -332,6 +334,20 @@ TEST(UringReactor, says_what_the_kernel_granted) {
     const auto reactor = make_test_reactor(64, arena.value().get());
     const ReactorInfo info = describe(*reactor);
     EXPECT_EQ(info.registered_buffers, info.buffers_error == 0);
+}
+
+TEST(Features, that_are_missing_are_told_with_the_kernel_that_has_them) {
+    EXPECT_TRUE(check_features(~0u).ok());
+    EXPECT_TRUE(check_features(kNeededFeatures).ok());
+    const Status old = check_features(kNeededFeatures & ~IORING_FEAT_EXT_ARG);
+    ASSERT_FALSE(old.ok());
+    EXPECT_EQ(old.error().code, ErrorCode::kNotSupported);
+    utsname kernel{};
+    ASSERT_EQ(uname(&kernel), 0);
+    for (const char* part : {static_cast<const char*>(kernel.release), "lacks the features 0x100",
+                             "boot Linux 5.15 or newer"}) {
+        EXPECT_NE(old.error().message.find(part), std::string::npos) << old.error().message;
+    }
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #include "io/uring/ring.h"
 
 #include <sys/uio.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <string>
 
 #include "base/assert.h"
@@ -32,6 +34,18 @@ Error explain_setup_error(int error) {
 }
 
 }  // namespace
+
+Status check_features(unsigned features) {
+    if ((features & kNeededFeatures) == kNeededFeatures) return success();
+    utsname kernel{};
+    uname(&kernel);
+    char missing[16];
+    std::snprintf(missing, sizeof missing, "%#x", kNeededFeatures & ~features);
+    return Error{ErrorCode::kNotSupported, "the io_uring of this kernel, " +
+                                               std::string(kernel.release) +
+                                               ", lacks the features " + missing +
+                                               ": boot Linux 5.15 or newer, which is needed"};
+}
 
 Result<std::unique_ptr<Ring>> Ring::make(const ReactorOptions& options) {
     std::unique_ptr<Ring> ring(new Ring);
@@ -62,12 +76,7 @@ Status Ring::set_up(std::uint32_t entries) {
         break;
     }
     if (!is_open_) return explain_setup_error(error);
-    constexpr unsigned kNeeded =
-        IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG | IORING_FEAT_SUBMIT_STABLE;
-    if ((ring_.features & kNeeded) != kNeeded) {
-        return Error{ErrorCode::kNotSupported,
-                     "this kernel's io_uring is too old; Linux 5.15 or newer is needed"};
-    }
+    WARPRAID_TRY(check_features(ring_.features));
     // Saves looking up the ring's descriptor at each system call; nothing is lost without it.
     static_cast<void>(io_uring_register_ring_fd(&ring_));
     if (io_uring_probe* probe = io_uring_get_probe_ring(&ring_)) {

@@ -16,6 +16,13 @@
 
 namespace warpraid::io::uring {
 
+/// Of those that the kernel tells when a ring is made.
+inline constexpr unsigned kNeededFeatures =
+    IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG | IORING_FEAT_SUBMIT_STABLE;
+
+/// kNotSupported when one that is needed is not among them.
+Status check_features(unsigned features);
+
 class Ring {
   public:
     /// Asks for the cheapest mode and goes down step by step on older kernels.
