@@ -14,7 +14,7 @@ import threading
 from daemon import Daemon, changed, prints_of, still_prints
 from harness import MIB, PATIENCE, Skip, check, equal
 
-SMALL = 96 * MIB
+SMALL = 72 * MIB
 ENTRIES = {}    # code -> what provokes it
 ELSEWHERE = {}  # code -> the C++ test that does, because no file-backed drive can
 
@@ -143,7 +143,7 @@ class Provocation:
     def group(self, level, count, *options, name="g", volume=None, export=False):
         drives = self.drives(count, f"of-{name}")
         self.daemon.make_group(level, drives, *options, name=name, volume=volume, export=export)
-        self.daemon.wait_idle(name)
+        self.daemon.wait_state("optimal", name)
         return drives
 
     def serial(self, path):

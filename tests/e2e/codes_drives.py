@@ -21,12 +21,12 @@ def member_too_small(at):
     refusal = at.refused("create", "drive", tiny, names=[tiny])
     refusal.found(63 * MIB).needed(64 * MIB).retry("use another drive", "create", "drive", other)
     drives = at.group("raid1", 2)
-    small = at.file("small.img", 72 * MIB)
+    small = at.file("small.img", 64 * MIB)
     member = at.daemon.group("g")["members"][0]
     refusal = at.refused("replace", "drive", drives[0], small, names=[small])
     needed = member["drive_bytes"] - member["unused_tail_bytes"]
-    check(72 * MIB < needed <= SMALL, f"what a member needs: {member}")
-    refusal.found(72 * MIB).needed("a member of group g needs").retry(
+    check(64 * MIB < needed <= SMALL, f"what a member needs: {member}")
+    refusal.found(64 * MIB).needed("a member of group g needs").retry(
         "use a larger drive", "replace", "drive", drives[0], other)
 
 
@@ -145,7 +145,7 @@ def unsupported_layout(at):
 
 # ---- drives that fail -----------------------------------------------------------------------------
 
-FILE_BYTES_MAX = 80 * MIB
+FILE_BYTES_MAX = 68 * MIB
 
 
 def limited(at):
@@ -157,7 +157,7 @@ def limited(at):
 @provokes("io-error")
 def io_error(at):
     limited(at)
-    bad, good = at.file("bad.img"), at.file("good.img", 72 * MIB)
+    bad, good = at.file("bad.img"), at.file("good.img", 64 * MIB)
     at.daemon.cli("create", "drive", bad, good)
     answer = at.daemon.warpraid("create", "spare", bad)
     equal((answer.status, answer.code), (1, at.code), answer.message)

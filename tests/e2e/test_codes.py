@@ -10,7 +10,7 @@ import codes_drives  # noqa: F401
 import codes_groups  # noqa: F401
 import codes_requests  # noqa: F401
 from codes import ELSEWHERE, ENTRIES, Provocation
-from harness import check, equal, parametrize
+from harness import Failure, check, equal, parametrize
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,6 +26,40 @@ def test_every_code_has_one_entry(case):
     equal(sorted(set(codes) - set(entries)), [], "codes without an entry")
     equal(sorted(set(entries) - set(codes)), [], "entries of codes that there are not")
     check(len(ELSEWHERE) <= 4, "what can be provoked from outside must be")
+
+
+def test_what_an_entry_may_not_leave_out(case):
+    at = Provocation(case, "in-use")
+    must_fail("an entry that provokes nothing", at.judge)
+    message = "drive d0 is a spare, and a free one is needed: delete the spare with --force first"
+    for steps in ((), ("found",), ("found", "needed"), ("needed", "remedy"), ("found", "remedy")):
+        at.refusals.clear()
+        refusal = at.said(message, ["create", "spare"], None)
+        if "found" in steps:
+            refusal.found("is a spare")
+        if "needed" in steps:
+            refusal.needed("a free one")
+        if "remedy" in steps:
+            refusal.retry("delete the spare", call=lambda: None)
+        must_fail(f"one that states {steps} alone", at.judge)
+    must_fail("advice to do what was done",
+              lambda: at.said(message, ["create", "spare", "--force"], None))
+    refusal = at.said(message, ["create", "spare"], None)
+    for text, step in (("words that are not there", lambda: refusal.found("is a member")),
+                       ("the whole message", lambda: refusal.found(message)),
+                       ("nothing", refusal.found),
+                       ("another command", lambda: refusal.follow("delete the spare", "undo")),
+                       ("the same command", lambda: at.said(message, ["list"], None).retry(
+                           "delete the spare", "list"))):
+        must_fail(text, step)
+
+
+def must_fail(text, step):
+    try:
+        step()
+    except Failure:
+        return
+    raise Failure(f"{text} passed")
 
 
 @parametrize(*sorted(ENTRIES))
