@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -130,6 +131,124 @@ TEST(ProtectiveMd, cuts_long_names) {
     const auto bytes = encoded(superblock);
     EXPECT_EQ(get_text(bytes, 32, 32), "warpraid:" + std::string(23, 'x'));
     EXPECT_EQ(get<std::uint64_t>(bytes, 64), superblock.created_seconds);
+}
+
+// ---- the mark -----------------------------------------------------------------------------------
+
+constexpr std::size_t kMarkBytes = 512;
+
+/// Both counts of devices there can be: a group of the most members, and a spare behind all slots.
+std::vector<ProtectiveMd> mark_samples() {
+    ProtectiveMd smallest = member_sample();
+    smallest.shape.level = geometry::Level::kRaid1;
+    smallest.shape.members = 2;
+    smallest.slot = Slot(1);
+    ProtectiveMd largest = member_sample();
+    largest.shape.level = geometry::Level::kRaid0;
+    largest.shape.members = limits::kMembersMax;
+    largest.slot = Slot(limits::kMembersMax - 1);
+    ProtectiveMd spare = member_sample();
+    spare.spare = true;
+    spare.shape = {};
+    return {member_sample(), smallest, largest, spare};
+}
+
+/// How many bytes the checksum is of.
+std::size_t summed_bytes(std::span<const std::byte> bytes) {
+    return 256 + 2 * std::size_t{get<std::uint32_t>(bytes, 220)};
+}
+
+TEST(ProtectiveMark, is_read_from_what_was_written) {
+    for (const ProtectiveMd& superblock : mark_samples()) {
+        const auto bytes = encoded(superblock);
+        const ProtectiveMark wanted{superblock.set, superblock.drive};
+        EXPECT_EQ(decode_protective_mark(bytes), wanted);
+        // The first block is enough, and nothing behind it counts.
+        EXPECT_EQ(decode_protective_mark(std::span(bytes).first(kMarkBytes)), wanted);
+        auto torn = bytes;
+        std::fill(torn.begin() + kMarkBytes, torn.end(), std::byte{0x5a});
+        EXPECT_EQ(decode_protective_mark(torn), wanted);
+    }
+}
+
+TEST(ProtectiveMark, tells_drives_and_groups_apart) {
+    const ProtectiveMd superblock = member_sample();
+    const auto mark = decode_protective_mark(encoded(superblock));
+    ASSERT_TRUE(mark);
+    EXPECT_EQ(mark->set, superblock.set);
+    EXPECT_EQ(mark->drive, superblock.drive);
+    EXPECT_NE(*mark, (ProtectiveMark{superblock.drive, superblock.set}));
+    ProtectiveMd other = superblock;
+    SeededRandom random(9);
+    other.drive = Uuid::make(random);
+    EXPECT_NE(decode_protective_mark(encoded(other)), mark);
+    other = superblock;
+    other.set = Uuid::make(random);
+    EXPECT_NE(decode_protective_mark(encoded(other)), mark);
+}
+
+/// Of anything that encode() did not write there is none, whichever byte of what it wrote is
+/// another.
+TEST(ProtectiveMark, is_not_there_when_any_byte_is_another) {
+    for (const ProtectiveMd& superblock : mark_samples()) {
+        const auto bytes = encoded(superblock);
+        for (std::size_t where = 0; where < summed_bytes(bytes); ++where) {
+            for (const unsigned change : {0x01u, 0x80u, 0xffu}) {
+                auto changed = bytes;
+                changed[where] ^= static_cast<std::byte>(change);
+                EXPECT_FALSE(decode_protective_mark(changed)) << where << " by " << change;
+            }
+        }
+    }
+}
+
+TEST(ProtectiveMark, is_not_there_without_the_magic_even_if_the_sum_is_right) {
+    for (const std::size_t where : {std::size_t{0}, std::size_t{4}, std::size_t{11}}) {
+        auto bytes = encoded(member_sample());
+        bytes[where] ^= std::byte{0x80};
+        put(bytes, 216, md_checksum(std::span(bytes).first(summed_bytes(bytes))));
+        EXPECT_FALSE(decode_protective_mark(bytes)) << where;
+    }
+}
+
+TEST(ProtectiveMark, is_not_there_in_less_than_a_sector) {
+    const auto bytes = encoded(member_sample());
+    for (std::size_t size = 0; size < kMarkBytes; ++size) {
+        EXPECT_FALSE(decode_protective_mark(std::span(bytes).first(size))) << size;
+    }
+}
+
+/// However many devices it says there are, nothing behind the sector is read: the span is no longer
+/// than that, for the sanitizers to see.
+TEST(ProtectiveMark, is_not_there_with_more_devices_than_a_group_has) {
+    for (const std::uint32_t devices :
+         {std::uint32_t{limits::kMembersMax + 2}, 128u, 129u, 0x7fff'ff80u, ~std::uint32_t{0}}) {
+        auto bytes = encoded(member_sample());
+        bytes.resize(kMarkBytes);
+        put(bytes, 220, devices);
+        EXPECT_FALSE(decode_protective_mark(bytes)) << devices;
+        const std::size_t summed =
+            std::min<std::size_t>(kMarkBytes, 256 + 2 * std::size_t{devices});
+        put(bytes, 216, md_checksum(std::span(bytes).first(summed)));
+        EXPECT_FALSE(decode_protective_mark(bytes)) << devices << " with its sum";
+    }
+}
+
+TEST(ProtectiveMark, is_not_there_in_garbage) {
+    EXPECT_FALSE(decode_protective_mark(std::vector<std::byte>(kMarkBytes)));
+    EXPECT_FALSE(decode_protective_mark(std::vector<std::byte>(kMarkBytes, std::byte{0xff})));
+    SeededRandom random(10);
+    for (int round = 0; round < 2000; ++round) {
+        std::vector<std::byte> bytes(kMarkBytes);
+        for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next());
+        // As garbage, and behind a head that looks right.
+        EXPECT_FALSE(decode_protective_mark(bytes)) << round;
+        const auto valid = encoded(member_sample());
+        std::copy_n(valid.begin(), 12, bytes.begin());
+        EXPECT_FALSE(decode_protective_mark(bytes)) << round;
+        put(bytes, 220, static_cast<std::uint32_t>(random.next() % (limits::kMembersMax + 2)));
+        EXPECT_FALSE(decode_protective_mark(bytes)) << round;
+    }
 }
 
 }  // namespace
