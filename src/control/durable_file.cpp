@@ -35,12 +35,15 @@ Status write_all(int fd, const std::string& path, std::string_view text) {
     return success();
 }
 
+constexpr std::string_view kNewEnding = ".new";
+constexpr std::string_view kOldEnding = ".old";
+
 std::string beside(const std::string& path) {
-    return path + ".new";
+    return path + std::string(kNewEnding);
 }
 
 std::string before(const std::string& path) {
-    return path + ".old";
+    return path + std::string(kOldEnding);
 }
 
 /// A second name for what is at `path` now. A file system without hard links gives none, and then
@@ -122,6 +125,10 @@ Status replace_files(std::span<const std::string> paths, std::string_view text) 
         if (!status.ok()) ::unlink(beside(path).c_str());
     }
     return status;
+}
+
+bool is_leftover(std::string_view name) {
+    return name.ends_with(kNewEnding) || name.ends_with(kOldEnding);
 }
 
 Status remove_file(const std::string& path) {

@@ -22,6 +22,8 @@ Status replace_file(const std::string& path, std::string_view text);
 Status replace_files(std::span<const std::string> paths, std::string_view text);
 /// Durable when it returns. Fine when it is not there. kSystem.
 Status remove_file(const std::string& path);
+/// Whether a crash in replace_file() may have left a file of that name beside its own.
+bool is_leftover(std::string_view name);
 /// The whole file. kNotFound when there is none; kInvalidArgument when it is no plain file, or
 /// larger than `bytes_max`; kIo when it cannot be read; kPermissionDenied and kSystem when it could
 /// not even be opened, which says nothing about it and may pass.

@@ -103,8 +103,12 @@ class Group {
     /// be wanted back.
     bool is_held() const { return record_.table == format::Table::kHeld; }
     bool has_table() const { return record_.table == format::Table::kWritten; }
-    /// Makes an empty table of volumes of a group that has none, and ends that it is held. When it
-    /// fails it can be called again, also after a restart. kMetadataWrite, or the group's error.
+    /// From here on nobody is promised what the members held before. Nothing is written to their
+    /// data areas yet; a crash leaves a group that gets its table at the next start.
+    /// kMetadataWrite.
+    Status end_hold();
+    /// Makes an empty table of volumes of a group that has none and is not held. When it fails it
+    /// can be called again, also after a restart. kMetadataWrite, or the group's error.
     Status write_table();
     GroupSample sample();
     std::uint32_t region_count() const;

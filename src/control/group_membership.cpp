@@ -350,15 +350,16 @@ Status Group::take_back(Slot slot, std::unique_ptr<io::BlockingDrive> drive, boo
     return success();
 }
 
-// From the first commit on nobody is promised what the table overwrites; a crash between the two
-// leaves a group that gets its table at the next start.
+Status Group::end_hold() {
+    WARPRAID_ASSERT(is_held());
+    record_.table = format::Table::kToBeWritten;
+    WARPRAID_TRY(record_change());
+    look_for_work_ = true;
+    return success();
+}
+
 Status Group::write_table() {
-    WARPRAID_ASSERT(!has_table());
-    if (is_held()) {
-        record_.table = format::Table::kToBeWritten;
-        WARPRAID_TRY(record_change());
-        look_for_work_ = true;
-    }
+    WARPRAID_ASSERT(!has_table() && !is_held());
     WARPRAID_TRY(volumes_->format());
     record_.table = format::Table::kWritten;
     return record_change();

@@ -170,7 +170,7 @@ GroupInfo ServiceImpl::describe(Running& running) {
     info.name = running.name;
     info.state = state_of(group, now);
     info.held = group.is_held();
-    info.undoable = info.held && undo_.state(group.record().uuid) == UndoState::kKept;
+    info.undoable = info.held && check_undoable(group.record().uuid).ok();
     if (group.failed()) {
         info.reason = group.failure();
         info.reason_code = to_text(ErrorCode::kGroupFailed);
@@ -310,7 +310,9 @@ void ServiceImpl::find_file_problems(Health& health) {
     }
     for (const Uuid& group : undo_.groups()) {
         const Result<UndoRecord> record = undo_.record(group);
-        if (!record.ok()) find("what is kept for undo cannot be read: " + record.error().message);
+        if (record.ok()) continue;
+        find("what is kept for undo cannot be read: " + record.error().message + "; 'undo group " +
+             group.to_text() + " --abandon' forgets it");
     }
     for (const auto& [group, problem] : undo_problems_) find("undo is not finished: " + problem);
     if (!events_.problem().empty()) find("events cannot be stored: " + events_.problem());
@@ -354,9 +356,14 @@ Health ServiceImpl::health() {
                 break;
         }
         if (group.held) {
-            find(1, "group " + group.name +
-                        " is held until its first volume is made: until then 'undo group " +
-                        group.name + "' gives its drives back what they held before");
+            const std::string text =
+                "group " + group.name + " is held until its first volume is made: ";
+            const Uuid uuid = Uuid::parse(group.uuid).value_or(Uuid{});
+            const Status undoable = check_undoable(uuid);
+            find(1, text + (undoable.ok() ? "until then 'undo group " + group.name +
+                                                "' gives its drives back what they held before"
+                                          : "what its drives held before cannot be given back, " +
+                                                undoable.error().message));
         }
         if (group.last_verify && group.last_verify->mismatches != 0) {
             find(1, fmt::format("group {}: the last verify found {} stripes that disagree",

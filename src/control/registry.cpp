@@ -103,6 +103,11 @@ void Registry::note(const ScanEntry& entry) {
     drive->has_signature = entry.has_signature;
 }
 
+bool Registry::lacks_any() const {
+    return std::any_of(drives_.begin(), drives_.end(),
+                       [](const auto& drive) { return !drive.second.present; });
+}
+
 void Registry::note_scan(std::span<const ScanEntry> entries) {
     for (auto& [id, drive] : drives_) {
         drive.present = false;
@@ -128,6 +133,14 @@ std::vector<std::string> Registry::others_at(const std::string& path,
 std::vector<std::string> Registry::paths() const {
     std::vector<std::string> paths;
     for (const auto& [id, drive] : drives_) paths.push_back(drive.identity.path);
+    return paths;
+}
+
+std::vector<std::string> Registry::former_paths() const {
+    std::vector<std::string> paths;
+    for (const auto& [id, drive] : drives_) {
+        paths.insert(paths.end(), drive.former_paths.begin(), drive.former_paths.end());
+    }
     return paths;
 }
 

@@ -48,12 +48,16 @@ class Registry {
     /// Takes over what a whole scan saw; drives that it did not see are absent.
     void note_scan(std::span<const ScanEntry> entries);
     void note(const ScanEntry& entry);
+    /// Whether a drive is absent.
+    bool lacks_any() const;
 
     std::map<std::uint32_t, RegisteredDrive>& drives() { return drives_; }
     const std::map<std::uint32_t, RegisteredDrive>& drives() const { return drives_; }
     /// Serials of drives that are or were at `path` as far as was seen, but for that one.
     std::vector<std::string> others_at(const std::string& path, const std::string& serial) const;
     std::vector<std::string> paths() const;
+    /// Where drives were, whoever is there by now.
+    std::vector<std::string> former_paths() const;
     std::vector<SavedDrive> saved() const;
 
   private:

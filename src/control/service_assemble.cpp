@@ -68,6 +68,14 @@ std::vector<ScanEntry> ServiceImpl::scan_all() {
     const std::vector<io::BlockingDrive*> held = held_drives();
     std::vector<ScanEntry> entries = scan(provider_, paths, held);
     registry_.note_scan(entries);
+    // Drives that took each other's places: one is where the other was.
+    if (!registry_.lacks_any()) return entries;
+    for (ScanEntry& entry : scan(provider_, registry_.former_paths(), held)) {
+        const RegisteredDrive* drive = registry_.find_key(identity_key(entry.drive.identity));
+        if (drive == nullptr || drive->present) continue;
+        registry_.note(entry);
+        entries.push_back(std::move(entry));
+    }
     return entries;
 }
 

@@ -93,6 +93,13 @@ Status ServiceImpl::check_group_name(const std::string& name, const Uuid* except
         const bool was_deleted = offline.problem.code == ErrorCode::kDestroyed;
         if (!was_deleted && offline.name == name) return taken;
     }
+    for (const Uuid& group : undos_called(name)) {
+        if (find_running(group) != nullptr || (except != nullptr && group == *except)) continue;
+        return Error{ErrorCode::kAlreadyExists,
+                     fmt::format("drives are to get back what they held before a group named '{}' "
+                                 "was made: choose another name, or end that with 'undo group {}'",
+                                 name, name)};
+    }
     return success();
 }
 

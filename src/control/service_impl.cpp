@@ -209,7 +209,7 @@ std::uint32_t ServiceImpl::group_id(const std::string& uuid) {
     return saved_group(uuid).id;
 }
 
-ServiceImpl::Running* ServiceImpl::find_running(const Uuid& uuid) {
+ServiceImpl::Running* ServiceImpl::find_running(const Uuid& uuid) const {
     for (const auto& running : running_) {
         if (running->group->record().uuid == uuid) return running.get();
     }

@@ -148,7 +148,7 @@ class ServiceImpl final : public Service {
     const Offline* find_offline(const std::string& name) const;
     /// As find_group(), refused while the group is failed.
     Result<Running*> find_working_group(const std::string& name);
-    Running* find_running(const Uuid& uuid);
+    Running* find_running(const Uuid& uuid) const;
     /// Kept in the order of their numbers, so that lists read the same after a restart.
     Running& add_running(std::unique_ptr<Running> running);
     std::uint32_t group_id(const std::string& uuid);
@@ -210,10 +210,15 @@ class ServiceImpl final : public Service {
     /// Before the first byte is written. kStateNotSaved, or a drive's error.
     Status keep_for_undo(const format::GroupRecord& record, std::span<const OpenedDrive> opened);
     /// kWrongState while the group is held.
-    static Status check_released(const Running& running);
+    Status check_released(const Running& running) const;
+    /// Whether all that a held group's drives held before is here. The reason when not.
+    Status check_undoable(const Uuid& group) const;
     /// Forgets what is kept for a group that is held no more.
     void end_undo(const Running& running);
-    /// The group of that name, uuid or number for which something is kept.
+    bool is_undo_called(const Uuid& group, const std::string& name) const;
+    /// The groups of that name, uuid or number for which something is kept.
+    std::vector<Uuid> undos_called(const std::string& name) const;
+    /// The only one of them.
     Result<Uuid> find_undo(const std::string& name);
     /// The path of the drive that the record knows by that identity.
     Result<std::string> find_undo_drive(const UndoRecord& record, const UndoDrive& wanted,
@@ -223,6 +228,8 @@ class ServiceImpl final : public Service {
     Status begin_undo(const Uuid& group);
     Status restore_drive(const UndoRecord& record, const UndoDrive& before,
                          std::span<const ScanEntry> entries);
+    static Status check_restored(const UndoRecord& record, const UndoDrive& before,
+                                 std::span<const ScanEntry> entries);
     Status restore_drives(const Uuid& group, std::span<const ScanEntry> entries);
     Status forget_undo(const Uuid& group);
     /// Gives back what is kept. When it fails, it is tried again at every look for drives.

@@ -26,8 +26,21 @@ bool is_of(const UndoRecord& record, const ScanEntry& entry) {
 Error missing(const UndoDrive& drive, const std::string& group) {
     return {ErrorCode::kDriveMissing,
             fmt::format("{} is not found, and what it held before group {} was made cannot be "
-                        "given back without it: bring it back and try again",
+                        "given back without it: bring it back, or register it with create drive, "
+                        "and try again",
                         drive_text(drive.identity), group)};
+}
+
+bool is_marked(const ScanEntry& entry, const UndoRecord& record, const UndoDrive& wanted) {
+    return entry.mark == format::ProtectiveMark{record.group, wanted.member};
+}
+
+Error copies(const io::DriveIdentity& one, const io::DriveIdentity& other,
+             const UndoRecord& record) {
+    return {ErrorCode::kDuplicateMember,
+            fmt::format("{} and {} are copies of each other, and only one was a member of group "
+                        "{}: take the copy away, or forget it with delete drive",
+                        drive_text(one), drive_text(other), record.name)};
 }
 
 /// Where the drive is by the mark on it; a copy of it leaves two of them.
@@ -36,19 +49,12 @@ Result<std::string> find_marked(std::span<const ScanEntry> entries, const UndoRe
     const ScanEntry* found = nullptr;
     bool is_name_taken = false;
     for (const ScanEntry& entry : entries) {
-        if (entry.mark != format::ProtectiveMark{record.group, wanted.member}) {
+        if (!is_marked(entry, record, wanted)) {
             is_name_taken |= undo_key(entry.drive.identity) == wanted.key;
             continue;
         }
-        if (found == nullptr) {
-            found = &entry;
-            continue;
-        }
-        return Error{ErrorCode::kDuplicateMember,
-                     fmt::format("{} and {} are copies of each other, and only one was a member of "
-                                 "group {}: take the copy away",
-                                 drive_text(found->drive.identity),
-                                 drive_text(entry.drive.identity), record.name)};
+        if (found != nullptr) return copies(found->drive.identity, entry.drive.identity, record);
+        found = &entry;
     }
     if (found != nullptr) return found->drive.identity.path;
     if (!is_name_taken) return missing(wanted, record.name);
@@ -84,13 +90,20 @@ Status ServiceImpl::keep_for_undo(const format::GroupRecord& record,
 
 // ---- its end ------------------------------------------------------------------------------------
 
-Status ServiceImpl::check_released(const Running& running) {
+Status ServiceImpl::check_released(const Running& running) const {
     if (!running.group->is_held()) return success();
+    const bool is_undoable = check_undoable(running.group->record().uuid).ok();
     return Error{ErrorCode::kWrongState,
                  fmt::format("group {} is held until its first volume is made, so that what its "
                              "drives held before can be given back: create a volume first, or "
-                             "'undo group {}'",
-                             running.name, running.name)};
+                             "'{} group {}{}'",
+                             running.name, is_undoable ? "undo" : "delete", running.name,
+                             is_undoable ? "" : " --clear")};
+}
+
+Status ServiceImpl::check_undoable(const Uuid& group) const {
+    if (undo_.state(group)) return undo_.check(group);
+    return Error{ErrorCode::kNotFound, "nothing is kept on this machine"};
 }
 
 void ServiceImpl::end_undo(const Running& running) {
@@ -109,23 +122,40 @@ void ServiceImpl::end_undo(const Running& running) {
 
 // ---- giving back --------------------------------------------------------------------------------
 
+bool ServiceImpl::is_undo_called(const Uuid& group, const std::string& name) const {
+    if (name == group.to_text()) return true;
+    if (const Running* running = find_running(group)) {
+        return running->name == name || std::to_string(running->id) == name;
+    }
+    if (const Offline* offline = find_offline(group.to_text())) {
+        return offline->name == name || std::to_string(offline->id) == name;
+    }
+    // One of which no drive is found is called what it was called last.
+    const Result<UndoRecord> record = undo_.record(group);
+    return record.ok() && record->name == name;
+}
+
+std::vector<Uuid> ServiceImpl::undos_called(const std::string& name) const {
+    std::vector<Uuid> called;
+    for (const Uuid& group : undo_.groups()) {
+        if (is_undo_called(group, name)) called.push_back(group);
+    }
+    return called;
+}
+
 Result<Uuid> ServiceImpl::find_undo(const std::string& name) {
-    std::optional<Uuid> group;
-    std::string problem;
-    if (const Result<Running*> running = find_group(name); running.ok()) {
-        group = (*running)->group->record().uuid;
-    } else {
-        problem = running.error().message;
-        if (const Offline* offline = find_offline(name)) group = offline->uuid;
+    const std::vector<Uuid> called = undos_called(name);
+    if (called.size() == 1) return called.front();
+    if (called.size() > 1) {
+        std::vector<std::string> uuids;
+        for (const Uuid& group : called) uuids.push_back(group.to_text());
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("'{}' names {} groups whose drives held something before: give "
+                                 "the uuid of the one that is meant, {}",
+                                 name, called.size(), fmt::join(uuids, " or "))};
     }
-    if (group && undo_.state(*group)) return *group;
-    // One of which no drive is found is called what it was called last; so is one whose name
-    // another group has taken since.
-    for (const Uuid& kept : undo_.groups()) {
-        const Result<UndoRecord> record = undo_.record(kept);
-        if (kept.to_text() == name || (record.ok() && record->name == name)) return kept;
-    }
-    if (!group) return Error{ErrorCode::kNotFound, problem};
+    const Result<Running*> running = find_group(name);
+    if (!running.ok() && find_offline(name) == nullptr) return running.error();
     return Error{
         ErrorCode::kWrongState,
         fmt::format("nothing is kept here of what the drives of group {} held before: that "
@@ -142,7 +172,12 @@ Result<std::string> ServiceImpl::find_undo_drive(const UndoRecord& record, const
         for (std::size_t index = 0; index < members.size(); ++index) {
             const Slot slot(static_cast<std::uint8_t>(index));
             if (members[index].drive != wanted.member || !running->group->is_live(slot)) continue;
-            return running->group->drive(slot)->identity().path;
+            const io::DriveIdentity& identity = running->group->drive(slot)->identity();
+            for (const ScanEntry& entry : entries) {
+                if (!is_marked(entry, record, wanted)) continue;
+                return copies(identity, entry.drive.identity, record);
+            }
+            return identity.path;
         }
     }
     return find_marked(entries, record, wanted);
@@ -178,7 +213,9 @@ Status ServiceImpl::restore_drive(const UndoRecord& record, const UndoDrive& bef
     // What proves that is what it holds, whatever its name.
     for (const ScanEntry& entry : entries) {
         const bool fits = entry.drive.limits.size_bytes == before.size_bytes;
-        if (!fits || entry.mark || !is_of(record, entry)) continue;
+        // It may carry the mark of another group, to which it belonged before.
+        const bool is_overwritten = entry.mark && entry.mark->set == record.group;
+        if (!fits || is_overwritten || !is_of(record, entry)) continue;
         const auto drive = provider_.open(entry.drive.identity.path, io::OpenMode::kReadOnly);
         if (!drive.ok()) continue;
         const Result<bool> has_it = holds(**drive, image);
@@ -187,22 +224,44 @@ Status ServiceImpl::restore_drive(const UndoRecord& record, const UndoDrive& bef
     return path.error();
 }
 
+// What it held is kept until it has got it back, so one without an image has, or somebody took the
+// image away.
+Status ServiceImpl::check_restored(const UndoRecord& record, const UndoDrive& before,
+                                   std::span<const ScanEntry> entries) {
+    for (const ScanEntry& entry : entries) {
+        if (!is_marked(entry, record, before)) continue;
+        return Error{ErrorCode::kNotFound,
+                     fmt::format("{} has not got back what it held before group {} was made, and "
+                                 "that is not kept any more",
+                                 drive_text(entry.drive.identity), record.name)};
+    }
+    return success();
+}
+
 Status ServiceImpl::restore_drives(const Uuid& group, std::span<const ScanEntry> entries) {
     WARPRAID_TRY_ASSIGN(const UndoRecord record, undo_.record(group));
     for (const ScanEntry& entry : entries) {
         const format::GroupRecord* now = record_of(entry.drive);
-        if (now == nullptr || now->uuid != group || now->table != format::Table::kWritten) continue;
+        if (now == nullptr || now->uuid != group || now->table == format::Table::kHeld) continue;
         return Error{ErrorCode::kInUse,
-                     fmt::format("group {} was given volumes by another machine since, as {} says",
+                     fmt::format("group {} is held no longer, as {} says: its first volume was "
+                                 "asked for",
                                  record.name, drive_text(entry.drive.identity))};
     }
-    Status status = success();
+    // Each of them is told: who gives up must know whose bytes are lost.
+    std::optional<Error> problem;
     for (const UndoDrive& before : record.drives) {
-        if (!undo_.is_waiting(group, before.member)) continue;
-        Status restored = restore_drive(record, before, entries);
-        if (!restored.ok() && status.ok()) status = std::move(restored);
+        const Status restored = undo_.is_waiting(group, before.member)
+                                    ? restore_drive(record, before, entries)
+                                    : check_restored(record, before, entries);
+        if (restored.ok()) continue;
+        if (problem) {
+            problem->message += "; " + restored.error().message;
+        } else {
+            problem = restored.error();
+        }
     }
-    WARPRAID_TRY(std::move(status));
+    if (problem) return *problem;
     WARPRAID_TRY(forget_undo(group));
     report(Severity::kInfo, "group-undone",
            fmt::format("the drives of group {} hold again what they held before", record.name),
@@ -266,9 +325,22 @@ Status ServiceImpl::check_not_to_be_restored(const ScanEntry& entry) const {
 // ---- commands -----------------------------------------------------------------------------------
 
 Status ServiceImpl::begin_undo(const Uuid& group) {
-    WARPRAID_TRY_ASSIGN(const UndoRecord record, undo_.record(group));
-    WARPRAID_TRY(check_undo(record, scan_all()));
     const Running* running = find_running(group);
+    if (running != nullptr && !running->group->is_held()) {
+        return Error{ErrorCode::kWrongState,
+                     fmt::format("group {} is held no longer, since its first volume was asked "
+                                 "for: what its drives held before cannot be given back",
+                                 running->name)};
+    }
+    const Result<UndoRecord> kept = undo_.record(group);
+    if (!kept.ok()) {
+        return Error{kept.error().code,
+                     fmt::format("{}; 'undo group {} --abandon' forgets it once the group does "
+                                 "not run",
+                                 kept.error().message, group.to_text())};
+    }
+    const UndoRecord& record = *kept;
+    WARPRAID_TRY(check_undo(record, scan_all()));
     const std::string name = running != nullptr ? running->name : record.name;
     // Whether it can be stored at all is asked before anything is gone.
     WARPRAID_TRY(save_state());

@@ -31,8 +31,10 @@ Result<std::vector<VolumeInfo>> ServiceImpl::create_volume(const CreateVolume& c
     const Volumes::Request request{command.name, command.size_bytes, command.count};
     if (!running->group->has_table()) {
         WARPRAID_TRY(volumes.check(request));
-        WARPRAID_TRY(running->group->write_table());
+        if (running->group->is_held()) WARPRAID_TRY(running->group->end_hold());
+        // Before the first byte is written that it does not keep.
         end_undo(*running);
+        WARPRAID_TRY(running->group->write_table());
     }
     WARPRAID_TRY_ASSIGN(const std::vector<format::Partition> made, volumes.create(request));
     std::vector<VolumeInfo> infos;

@@ -13,21 +13,27 @@ namespace {
 
 // ---- crashes and failing drives -----------------------------------------------------------------
 
-/// Whether the last write before the crash is lost as a whole, or block by block; and how long a
-/// logical block is.
+/// Whether the last write before the crash is lost as a whole, or block by block; how long a
+/// logical block is; and whether the drives were members of another group before, with marks of
+/// that.
 struct Crash {
     const char* name;
     std::uint64_t tear_seed;
     std::uint32_t block_bytes;
+    bool were_members = false;
 };
 
 class UndoCrash : public Undo, public testing::WithParamInterface<Crash> {
   protected:
     void SetUp() override { world.provider.tear_seed = GetParam().tear_seed; }
+    void add_drives() {
+        if (GetParam().were_members) return add_members_of_another_machine(kDrives + 2);
+        add_foreign_drives(GetParam().block_bytes);
+    }
 };
 
 TEST_P(UndoCrash, ACreateThatIsCutShortIsTakenBack) {
-    add_foreign_drives(GetParam().block_bytes);
+    add_drives();
     const std::vector<Bytes> before = drives_now();
     bool was_whole = false;
     for (int last = 0; !was_whole; last += 1 + last / 4) {
@@ -40,8 +46,8 @@ TEST_P(UndoCrash, ACreateThatIsCutShortIsTakenBack) {
         world.crash_and_start();
         if (was_whole) continue;
         // Either it is not there at all, or it was made before the crash.
-        if (!world.service().groups().empty()) {
-            ASSERT_EQ(world.service().groups()[0].state, GroupState::kHeld);
+        if (has_group_new()) {
+            ASSERT_EQ(world.group("new").state, GroupState::kHeld);
             ASSERT_TRUE(world.service().undo_group("new").ok());
         }
         ASSERT_TRUE(drives_hold(before));
@@ -53,7 +59,7 @@ TEST_P(UndoCrash, ACreateThatIsCutShortIsTakenBack) {
 }
 
 TEST_P(UndoCrash, IsTakenUpAgain) {
-    add_foreign_drives(GetParam().block_bytes);
+    add_drives();
     const std::vector<Bytes> before = drives_now();
     bool was_whole = false;
     for (int last = 0; !was_whole; ++last) {
@@ -65,7 +71,7 @@ TEST_P(UndoCrash, IsTakenUpAgain) {
         was_whole = !world.provider.frozen;
         stop_counting();
         world.crash_and_start();
-        ASSERT_TRUE(world.service().groups().empty());
+        ASSERT_FALSE(has_group_new());
         ASSERT_TRUE(drives_hold(before));
         ASSERT_EQ(files_kept(), 0u);
     }
@@ -74,7 +80,7 @@ TEST_P(UndoCrash, IsTakenUpAgain) {
 // Drives without serial numbers are called by the names that the kernel gave them, and at the start
 // after the crash two have changed theirs.
 TEST_P(UndoCrash, NamesChangePlaces) {
-    add_foreign_drives(GetParam().block_bytes);
+    add_drives();
     bool was_whole = false;
     std::vector<Bytes> before = drives_now();
     for (int last = 0; !was_whole; last += 1 + last / 8) {
@@ -89,7 +95,7 @@ TEST_P(UndoCrash, NamesChangePlaces) {
         swap_device_names("d0", "d1");
         std::swap(before[0], before[1]);
         world.start();
-        if (!world.service().groups().empty()) {
+        if (has_group_new()) {
             ASSERT_TRUE(world.service().undo_group("new").ok());
         }
         ASSERT_TRUE(drives_hold(before));
@@ -99,7 +105,9 @@ TEST_P(UndoCrash, NamesChangePlaces) {
 
 INSTANTIATE_TEST_SUITE_P(Crashes, UndoCrash,
                          testing::Values(Crash{"Whole", 0, 512}, Crash{"Torn", 1, 512},
-                                         Crash{"TornOtherwise", 2, 512}, Crash{"Torn4k", 3, 4096}),
+                                         Crash{"TornOtherwise", 2, 512}, Crash{"Torn4k", 3, 4096},
+                                         Crash{"Members", 0, 512, true},
+                                         Crash{"MembersTorn", 4, 512, true}),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 TEST_F(Undo, WaitsForADriveThatTakesNoWrites) {
@@ -182,7 +190,7 @@ TEST_F(Undo, NothingUsesTheDrivesOfOneThatIsNotFinished) {
     ASSERT_TRUE(world.service().assemble({}).ok());
     EXPECT_EQ(world.service().delete_drive("d0").error().code, ErrorCode::kInUse);
     EXPECT_EQ(world.service().create_spare({{"d0"}, "", true}).error().code, ErrorCode::kInUse);
-    EXPECT_EQ(create().error().code, ErrorCode::kInUse);
+    EXPECT_EQ(create(Level::kRaid5, true, "third").error().code, ErrorCode::kInUse);
     world.stop();
     world.start();
     // Time for a scan.
@@ -363,13 +371,21 @@ TEST_F(Undo, ADamagedFileIsNotWrittenToTheDrives) {
     ASSERT_TRUE(create().ok());
     std::vector<Bytes> held;
     for (const std::filesystem::path& file : undo_files()) {
+        if (file.extension() == ".copy") continue;
         SCOPED_TRACE(file);
         const std::string text = read_file(file, 4 * kMiB).value();
         std::string changed = text;
         changed[changed.size() / 2] ^= 1;
         ASSERT_TRUE(replace_file(file, changed).ok());
+        // A record is there twice.
+        const std::string copy = file.string() + ".copy";
+        const bool is_record = std::filesystem::exists(copy);
+        if (is_record) {
+            ASSERT_TRUE(replace_file(copy, changed).ok());
+        }
         world.stop();
         world.start();
+        EXPECT_NE(world.group("new").undoable, is_record);
         held = drives_now();
         const Status refused = world.service().undo_group("new");
         EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
@@ -377,6 +393,7 @@ TEST_F(Undo, ADamagedFileIsNotWrittenToTheDrives) {
         EXPECT_TRUE(drives_hold(held));
         EXPECT_EQ(world.group("new").state, GroupState::kHeld);
         ASSERT_TRUE(replace_file(file, text).ok());
+        if (is_record) std::filesystem::remove(copy);
     }
     world.stop();
     const std::filesystem::path image = undo_files().front();
@@ -396,11 +413,99 @@ TEST_F(Undo, ImagesWithoutARecordAreRemoved) {
     add_foreign_drives();
     ASSERT_TRUE(create().ok());
     world.stop();
-    std::filesystem::remove(undo_files().back());
-    EXPECT_EQ(files_kept(".undo"), 0u);
+    for (const std::filesystem::path& file : undo_files()) {
+        if (file.extension() != ".image") std::filesystem::remove(file);
+    }
+    EXPECT_EQ(files_kept(), kDrives);
     world.start();
     EXPECT_EQ(files_kept(), 0u);
     EXPECT_FALSE(world.group("new").undoable);
+}
+
+// What a crash leaves of files that were being written.
+TEST_F(Undo, FilesHalfWrittenAreRemoved) {
+    add_foreign_drives();
+    const std::vector<Bytes> before = drives_now();
+    ASSERT_TRUE(create().ok());
+    world.stop();
+    const std::string record = undo_files().front().string();
+    for (const char* ending : {".new", ".old"}) {
+        std::filesystem::copy_file(record, record + ending);
+    }
+    world.start();
+    EXPECT_EQ(files_kept(".new") + files_kept(".old"), 0u);
+    EXPECT_TRUE(undo_gives_back(before));
+}
+
+// A crash came when the drives had got all of it and the files were not gone yet. They carry the
+// marks of the group that they belonged to.
+TEST_F(Undo, FilesOfOneThatWasFinishedAreRemoved) {
+    add_members_of_another_machine(kDrives + 2);
+    const std::vector<Bytes> before = drives_now();
+    ASSERT_TRUE(create().ok());
+    world.stop();
+    set_state(UndoState::kRestoring);
+    const std::string kept = world.options.state_directory + "/kept";
+    std::filesystem::copy(undo_directory(), kept);
+    world.start();
+    ASSERT_EQ(files_kept(), 0u);
+    world.stop();
+    std::filesystem::remove(undo_directory());
+    std::filesystem::rename(kept, undo_directory());
+    world.start();
+    EXPECT_EQ(files_kept(), 0u);
+    EXPECT_TRUE(drives_hold(before));
+}
+
+TEST_F(Undo, OneDamagedCopyOfTheRecordIsEnough) {
+    add_foreign_drives();
+    const std::vector<Bytes> before = drives_now();
+    for (const char* ending : {".undo", ".copy"}) {
+        ASSERT_TRUE(create().ok());
+        world.stop();
+        for (const std::filesystem::path& file : undo_files()) {
+            if (file.extension() != ending) continue;
+            ASSERT_TRUE(replace_file(file, "damaged").ok());
+        }
+        world.start();
+        ASSERT_TRUE(undo_gives_back(before));
+    }
+}
+
+// An image that is gone does not mean that the drive has got its bytes.
+TEST_F(Undo, WithAnImageTakenAwayItIsNotFinished) {
+    add_foreign_drives();
+    ASSERT_TRUE(create().ok());
+    world.stop();
+    set_state(UndoState::kRestoring);
+    std::filesystem::remove(undo_files().front());
+    world.start();
+    EXPECT_FALSE(world.has_event("group-undone"));
+    EXPECT_EQ(world.service().undo_group("new").error().code, ErrorCode::kNotFound);
+    EXPECT_EQ(world.service().health().findings.size(), 1u);
+    ASSERT_TRUE(world.service().abandon_undo("new").ok());
+    EXPECT_EQ(files_kept(), 0u);
+}
+
+// Who gives up must know whose bytes are lost.
+TEST_F(Undo, EveryDriveThatWaitsIsNamed) {
+    add_foreign_drives();
+    const std::vector<Bytes> before = drives_now();
+    ASSERT_TRUE(create().ok());
+    world.stop();
+    set_state(UndoState::kRestoring);
+    world.provider.drive("d0").gone = world.provider.drive("d2").gone = true;
+    world.start();
+    const Health health = world.service().health();
+    ASSERT_EQ(health.findings.size(), 1u);
+    for (const char* name : {"drive d0 ", "drive d2 "}) {
+        EXPECT_NE(health.findings[0].find(name), std::string::npos) << health.findings[0];
+    }
+    EXPECT_EQ(health.findings[0].find("drive d1 "), std::string::npos) << health.findings[0];
+    world.provider.drive("d0").gone = world.provider.drive("d2").gone = false;
+    static_cast<void>(world.service().undo_group("new").ok());
+    EXPECT_EQ(files_kept(), 0u);
+    EXPECT_TRUE(drives_hold(before));
 }
 
 }  // namespace

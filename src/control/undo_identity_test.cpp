@@ -199,16 +199,95 @@ TEST_F(UndoIdentity, AGroupThatWasRenamed) {
     EXPECT_TRUE(drives_hold(before));
 }
 
-// No user byte was ever written, so undo is possible still.
-TEST_F(UndoIdentity, AFirstVolumeThatFailed) {
+// A copy is seen before anything is ended: half a group given back would be neither.
+TEST_F(UndoIdentity, ACopyOfADriveIsFoundBeforeAnythingIsWritten) {
     add_foreign_drives();
     const std::vector<Bytes> before = drives_now();
-    ASSERT_TRUE(create(Level::kRaid0).ok());
-    world.provider.drive("d1").fail_writes = true;
-    ASSERT_FALSE(world.service().create_volume({"new", "v", 8 * kMiB, 1}).ok());
-    world.provider.drive("d1").fail_writes = false;
+    ASSERT_TRUE(create().ok());
+    world.provider.add("copy", kDriveBytes);
+    {
+        const auto paused = ServiceTestAccess::pause(world.service());
+        std::copy_n(bytes_of(2), kDriveBytes, io::ram_bytes(*world.provider.drive("copy").store));
+    }
+    ASSERT_TRUE(world.service().create_drive({{"/ram/copy"}, 0}).ok());
+    const std::vector<Bytes> held = drives_now();
+    EXPECT_EQ(world.service().undo_group("new").error().code, ErrorCode::kDuplicateMember);
+    EXPECT_TRUE(drives_hold(held));
+    EXPECT_EQ(world.group("new").state, GroupState::kHeld);
+    ASSERT_TRUE(world.service().delete_drive("copy").ok());
     EXPECT_TRUE(undo_gives_back(before));
 }
+
+// Its name is taken until all is given back: `undo group NAME` must mean one of them.
+TEST_F(UndoIdentity, AnotherGroupOfTheNameIsRefusedWhileDrivesWait) {
+    add_foreign_drives();
+    ASSERT_TRUE(create().ok());
+    world.provider.drive("d2").fail_writes = true;
+    EXPECT_FALSE(world.service().undo_group("new").ok());
+    world.provider.add("e0", kDriveBytes);
+    world.provider.add("e1", kDriveBytes);
+    ASSERT_TRUE(world.service().create_drive({{"/ram/e0", "/ram/e1"}, 0}).ok());
+    CreateGroup command;
+    command.name = "new";
+    command.level = Level::kRaid1;
+    command.drives = {"e0", "e1"};
+    EXPECT_EQ(world.service().create_group(command).error().code, ErrorCode::kAlreadyExists);
+    command.name = "another";
+    ASSERT_TRUE(world.service().create_group(command).ok());
+    EXPECT_EQ(world.service().edit_group({"another", "new", std::nullopt}).error().code,
+              ErrorCode::kAlreadyExists);
+    world.provider.drive("d2").fail_writes = false;
+    static_cast<void>(world.service().undo_group("new").ok());
+    EXPECT_EQ(files_kept(), 0u);
+    EXPECT_TRUE(world.service().edit_group({"another", "new", std::nullopt}).ok());
+}
+
+/// Every level, and where the first volume stops: in the commits before, or in its table.
+struct FirstVolume {
+    Level level;
+    bool stops_in_commit;
+};
+
+class UndoFirstVolume : public Undo, public testing::WithParamInterface<FirstVolume> {};
+
+// From the commit on nobody is promised anything: what is written next is not kept.
+TEST_P(UndoFirstVolume, ThatFailsEndsIt) {
+    add_foreign_drives();
+    ASSERT_TRUE(create(GetParam().level).ok());
+    // The table lies at both ends of the data, so no level has it on one drive alone.
+    for (std::uint32_t i = 0; i < kDrives; ++i) {
+        TestDrive& drive = world.provider.drive(name_of(i));
+        if (GetParam().stops_in_commit) {
+            drive.fail_writes = i == 1;
+        } else {
+            drive.fail_writes_from = undo_head_bytes();
+            drive.fail_writes_below = kDriveBytes;
+        }
+    }
+    const bool was_made = world.service().create_volume({"new", "v", 8 * kMiB, 1}).ok();
+    for (std::uint32_t i = 0; i < kDrives; ++i) {
+        world.provider.drive(name_of(i)).fail_writes = false;
+        world.provider.drive(name_of(i)).fail_writes_below = 0;
+    }
+    ASSERT_TRUE(GetParam().stops_in_commit || !was_made);
+    const std::vector<Bytes> after = drives_now();
+    EXPECT_EQ(world.service().undo_group("new").error().code, ErrorCode::kWrongState);
+    EXPECT_FALSE(world.group("new").undoable);
+    if (!GetParam().stops_in_commit) {
+        EXPECT_EQ(files_kept(), 0u);
+        EXPECT_TRUE(drives_hold(after) || GetParam().level != Level::kRaid0) << "nothing to resync";
+    }
+    world.stop();
+    world.start();
+    EXPECT_EQ(files_kept(), 0u);
+    EXPECT_FALSE(world.service().undo_group("new").ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Levels, UndoFirstVolume,
+    testing::Values(FirstVolume{Level::kRaid0, false}, FirstVolume{Level::kRaid1, false},
+                    FirstVolume{Level::kRaid5, false}, FirstVolume{Level::kRaid10, false},
+                    FirstVolume{Level::kRaid0, true}, FirstVolume{Level::kRaid5, true}));
 
 }  // namespace
 }  // namespace warpraid::control

@@ -48,13 +48,12 @@ std::vector<Superblock> superblocks_in(const UndoImage& image) {
     return found;
 }
 
-/// Whether a superblock of the group says that it got a volume.
-bool has_volumes(const UndoImage& image, const Uuid& group) {
+/// Whether a superblock of the group says that it is held no longer.
+bool was_released(const UndoImage& image, const Uuid& group) {
     const std::vector<Superblock> superblocks = superblocks_in(image);
     return std::any_of(superblocks.begin(), superblocks.end(), [&](const Superblock& superblock) {
         const auto* record = std::get_if<format::GroupRecord>(&superblock.content);
-        return record != nullptr && record->uuid == group &&
-               record->table == format::Table::kWritten;
+        return record != nullptr && record->uuid == group && record->table != format::Table::kHeld;
     });
 }
 
@@ -103,23 +102,22 @@ Status write_all_but_mark(io::BlockingDrive& drive, const UndoImage& image) {
     const std::span<const std::byte> mark = mark_of(image, drive);
     std::copy(mark.begin(), mark.end(), now.head.begin() + format::kProtectiveMdOffset);
     if (now == image) return success();
-    return Error{ErrorCode::kIo, "what was written is not what is read back"};
+    return naming(drive, {ErrorCode::kIo, "what was written is not what is read back"});
 }
 
 }  // namespace
 
 Result<TakenImage> take_image(io::BlockingDrive& drive, const Uuid& member) {
-    Result<UndoImage> image = read_image(drive);
-    if (!image.ok()) return naming(drive, image.error());
+    WARPRAID_TRY_ASSIGN(UndoImage image, read_image(drive));
     UndoDrive taken;
     taken.identity = drive.identity();
     taken.key = undo_key(drive.identity());
     taken.member = member;
-    const std::vector<Superblock> superblocks = superblocks_in(*image);
+    const std::vector<Superblock> superblocks = superblocks_in(image);
     if (!superblocks.empty()) taken.former = superblocks.front().drive;
     taken.size_bytes = drive.limits().size_bytes;
-    taken.checksum = checksum_of(*image);
-    return TakenImage{std::move(taken), std::move(image).value()};
+    taken.checksum = checksum_of(image);
+    return TakenImage{std::move(taken), std::move(image)};
 }
 
 Status check_restorable(io::BlockingDrive& drive, const Uuid& group, const UndoDrive& before,
@@ -131,17 +129,16 @@ Status check_restorable(io::BlockingDrive& drive, const Uuid& group, const UndoD
     if (size != before.size_bytes) {
         return used(fmt::format("it has {} bytes now and had {}", size, before.size_bytes));
     }
-    const Result<UndoImage> now = read_image(drive);
-    if (!now.ok()) return naming(drive, now.error());
-    const auto block = std::span(now->head).subspan(format::kProtectiveMdOffset);
+    WARPRAID_TRY_ASSIGN(const UndoImage now, read_image(drive));
+    const auto block = std::span(now.head).subspan(format::kProtectiveMdOffset);
     if (format::decode_protective_mark(block) != format::ProtectiveMark{group, before.member}) {
         return used("it is no member of the group any more: somebody else wrote to it");
     }
-    if (has_volumes(*now, group)) {
-        return used("its group was given volumes by another machine since");
+    if (was_released(now, group)) {
+        return used("its group is held no longer: its first volume was asked for");
     }
-    if (is_as_left(now->head, image.head, 0, size) &&
-        is_as_left(now->tail, image.tail, undo_tail_offset(size), size)) {
+    if (is_as_left(now.head, image.head, 0, size) &&
+        is_as_left(now.tail, image.tail, undo_tail_offset(size), size)) {
         return success();
     }
     return used(
@@ -150,17 +147,14 @@ Status check_restorable(io::BlockingDrive& drive, const Uuid& group, const UndoD
 }
 
 Status give_back(io::BlockingDrive& drive, const UndoImage& image) {
-    Status status = write_all_but_mark(drive, image);
-    if (status.ok()) status = drive.write(format::kProtectiveMdOffset, mark_of(image, drive));
-    if (status.ok()) status = drive.flush();
-    if (status.ok()) return success();
-    return naming(drive, status.error());
+    WARPRAID_TRY(write_all_but_mark(drive, image));
+    WARPRAID_TRY(drive.write(format::kProtectiveMdOffset, mark_of(image, drive)));
+    return drive.flush();
 }
 
 Result<bool> holds(io::BlockingDrive& drive, const UndoImage& image) {
-    const Result<UndoImage> now = read_image(drive);
-    if (!now.ok()) return naming(drive, now.error());
-    return *now == image;
+    WARPRAID_TRY_ASSIGN(const UndoImage now, read_image(drive));
+    return now == image;
 }
 
 }  // namespace warpraid::control

@@ -25,10 +25,10 @@ struct TakenImage {
 /// identity that it gets in the group.
 Result<TakenImage> take_image(io::BlockingDrive& drive, const Uuid& member);
 
-/// Whether `before` may be written to the drive: it carries the mark, the group has got no volume,
-/// and the ends of the drive hold nothing but what they held before and what a create, or a restore
-/// that was cut short, leaves there. kInUse when they hold anything else; the drive's error when it
-/// cannot be read.
+/// Whether `before` may be written to the drive: it carries the mark, the group is held as far as
+/// its superblocks say, and the ends of the drive hold nothing but what they held before and what a
+/// create, or a restore that was cut short, leaves there. kInUse when they hold anything else; the
+/// drive's error when it cannot be read.
 Status check_restorable(io::BlockingDrive& drive, const Uuid& group, const UndoDrive& before,
                         const UndoImage& image);
 

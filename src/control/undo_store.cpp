@@ -1,5 +1,6 @@
 #include "control/undo_store.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@ namespace warpraid::control {
 namespace {
 
 constexpr std::string_view kRecordEnding = ".undo";
+constexpr std::string_view kCopyEnding = ".copy";
 constexpr std::string_view kImageEnding = ".image";
 constexpr std::size_t kUuidTextBytes = 36;
 
@@ -49,8 +51,9 @@ const UndoStore::Entry& UndoStore::entry_of(const Uuid& group) const {
     return found->second;
 }
 
-std::string UndoStore::record_path(const Uuid& group) const {
-    return directory_ + "/" + group.to_text() + std::string(kRecordEnding);
+std::array<std::string, 2> UndoStore::record_paths(const Uuid& group) const {
+    const std::string path = directory_ + "/" + group.to_text() + std::string(kRecordEnding);
+    return {path, path + std::string(kCopyEnding)};
 }
 
 std::string UndoStore::image_path(const Uuid& group, const Uuid& member) const {
@@ -58,34 +61,46 @@ std::string UndoStore::image_path(const Uuid& group, const Uuid& member) const {
 }
 
 Result<UndoRecord> UndoStore::read_record(const Uuid& group) const {
-    const std::string path = record_path(group);
-    WARPRAID_TRY_ASSIGN(const std::string text, read_file(path, kUndoRecordBytesMax));
-    Result<UndoRecord> record = decode_undo(text);
-    if (record.ok() && record->group != group) {
-        return Error{ErrorCode::kInvalidArgument, path + " is that of another group"};
-    }
+    const auto read = [&](const std::string& path) -> Result<UndoRecord> {
+        WARPRAID_TRY_ASSIGN(const std::string text, read_file(path, kUndoRecordBytesMax));
+        Result<UndoRecord> record = decode_undo(text);
+        if (record.ok() && record->group != group) {
+            return Error{ErrorCode::kInvalidArgument, path + " is that of another group"};
+        }
+        if (record.ok()) return record;
+        return Error{record.error().code, path + " is damaged: " + record.error().message};
+    };
+    const auto [first, second] = record_paths(group);
+    Result<UndoRecord> record = read(first);
     if (record.ok()) return record;
-    return Error{record.error().code, path + " is damaged: " + record.error().message};
+    Result<UndoRecord> copy = read(second);
+    if (copy.ok() || record.error().code == ErrorCode::kNotFound) return copy;
+    return record;
 }
 
 Status UndoStore::load() {
     entries_.clear();
     std::vector<std::pair<Uuid, Uuid>> images;
+    std::vector<std::string> leftovers;
     std::error_code error;
     for (std::filesystem::directory_iterator entry(directory_, error), end; !error && entry != end;
          entry.increment(error)) {
-        const std::string ending = entry->path().extension().string();
-        const std::string stem = entry->path().stem().string();
+        const std::string name = entry->path().filename().string();
+        if (is_leftover(name)) leftovers.push_back(entry->path().string());
+        const std::size_t dot = std::min(name.find('.'), name.size());
+        const std::string stem = name.substr(0, dot);
+        const std::string ending = name.substr(dot);
         const std::optional<Uuid> group = Uuid::parse(stem);
-        if (ending == kRecordEnding && group) {
-            entries_.insert({*group, Entry{read_record(*group), {}}});
-        }
+        const bool is_record = ending == kRecordEnding ||
+                               ending == std::string(kRecordEnding) + std::string(kCopyEnding);
+        if (is_record && group) entries_.insert({*group, Entry{read_record(*group), {}}});
         const auto image = parse_image_name(stem);
         if (ending == kImageEnding && image) images.push_back(*image);
     }
     if (error && error != std::errc::no_such_file_or_directory) {
         return system_error(ErrorCode::kSystem, "cannot look into " + directory_, error.value());
     }
+    for (const std::string& path : leftovers) WARPRAID_TRY(remove_file(path));
     for (const auto& [group, member] : images) {
         const auto found = entries_.find(group);
         if (found != entries_.end()) {
@@ -122,6 +137,15 @@ Result<UndoRecord> UndoStore::record(const Uuid& group) const {
     return entry_of(group).record;
 }
 
+Status UndoStore::check(const Uuid& group) const {
+    WARPRAID_TRY_ASSIGN(const UndoRecord found, record(group));
+    for (const UndoDrive& drive : found.drives) {
+        if (is_waiting(group, drive.member)) continue;
+        return Error{ErrorCode::kNotFound, image_path(group, drive.member) + " is missing"};
+    }
+    return success();
+}
+
 bool UndoStore::is_waiting(const Uuid& group, const Uuid& member) const {
     return entry_of(group).images.contains(member);
 }
@@ -148,13 +172,15 @@ Status UndoStore::keep(const UndoRecord& record, std::span<const UndoImage> imag
         entry.images.insert(member);
         status = replace_file(image_path(record.group, member), text_of(images[index]));
     }
-    if (status.ok()) status = replace_file(record_path(record.group), encode_undo(record));
+    if (status.ok()) status = replace_files(record_paths(record.group), encode_undo(record));
     if (status.ok()) {
         entries_.insert({record.group, std::move(entry)});
         return success();
     }
     // Whatever cannot be removed either harms nobody: the drives hold what the images say.
-    static_cast<void>(remove_file(record_path(record.group)).ok());
+    for (const std::string& path : record_paths(record.group)) {
+        static_cast<void>(remove_file(path).ok());
+    }
     for (const Uuid& member : entry.images) {
         static_cast<void>(remove_file(image_path(record.group, member)).ok());
     }
@@ -165,21 +191,25 @@ Status UndoStore::change(const Uuid& group, UndoState state, const std::string& 
     WARPRAID_TRY_ASSIGN(UndoRecord changed, record(group));
     changed.state = state;
     changed.name = name;
-    WARPRAID_TRY(replace_file(record_path(group), encode_undo(changed)));
+    WARPRAID_TRY(replace_files(record_paths(group), encode_undo(changed)));
     entries_.at(group).record = std::move(changed);
     return success();
 }
 
 Status UndoStore::remove_image(const Uuid& group, const Uuid& member) {
     WARPRAID_ASSERT(is_waiting(group, member));
-    WARPRAID_TRY(remove_file(image_path(group, member)));
-    entries_.at(group).images.erase(member);
-    return success();
+    const std::string path = image_path(group, member);
+    Status removed = remove_file(path);
+    std::error_code unknown;
+    if (removed.ok() || !std::filesystem::exists(path, unknown)) {
+        entries_.at(group).images.erase(member);
+    }
+    return removed;
 }
 
 Status UndoStore::remove(const Uuid& group) {
     // Without the record the images mean nothing.
-    WARPRAID_TRY(remove_file(record_path(group)));
+    for (const std::string& path : record_paths(group)) WARPRAID_TRY(remove_file(path));
     const auto found = entries_.find(group);
     if (found == entries_.end()) return success();
     const std::set<Uuid> images = std::move(found->second.images);

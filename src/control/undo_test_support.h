@@ -78,13 +78,14 @@ class Undo : public testing::Test {
     std::byte* bytes_of(std::uint32_t index) {
         return io::ram_bytes(*world.provider.drive(name_of(index)).store);
     }
-    /// Drives with the members of a group "g" of another machine, which is not started here.
-    void add_members_of_another_machine() {
+    /// Drives with members of a group "g" of another machine. It is not started here while nothing
+    /// looks for drives, nor ever when that has more `members` than those.
+    void add_members_of_another_machine(std::uint32_t members = kDrives) {
         std::vector<Bytes> drives;
         {
             World other;
-            other.add_drives(kDrives, kDriveBytes);
-            other.make_group(Level::kRaid5, kDrives);
+            other.add_drives(members, kDriveBytes);
+            other.make_group(Level::kRaid5, members);
             ASSERT_TRUE(other.wait_for_state(GroupState::kOptimal));
             ASSERT_TRUE(other.write_pattern(kMiB, 24 * kMiB, 7).ok());
             other.stop();
@@ -122,13 +123,19 @@ class Undo : public testing::Test {
         }
         return testing::AssertionSuccess();
     }
-    Result<GroupInfo> create(Level level = Level::kRaid5, bool force = true) {
+    Result<GroupInfo> create(Level level = Level::kRaid5, bool force = true,
+                             const std::string& name = "new") {
         CreateGroup command;
-        command.name = "new";
+        command.name = name;
         command.level = level;
         command.force = force;
         for (std::uint32_t i = 0; i < kDrives; ++i) command.drives.push_back(name_of(i));
         return world.service().create_group(command);
+    }
+    bool has_group_new() {
+        const std::vector<GroupInfo> groups = world.service().groups();
+        return std::any_of(groups.begin(), groups.end(),
+                           [](const GroupInfo& group) { return group.name == "new"; });
     }
     /// Undo of "new" succeeds, the drives hold `wanted` then, and nothing is kept any more.
     testing::AssertionResult undo_gives_back(const std::vector<Bytes>& wanted) {
@@ -146,15 +153,14 @@ class Undo : public testing::Test {
         }
         return count;
     }
-    /// Images first, records last.
+    /// Images first.
     std::vector<std::filesystem::path> undo_files() {
         std::vector<std::filesystem::path> files;
         for (const auto& entry : std::filesystem::directory_iterator(undo_directory())) {
             files.push_back(entry.path());
         }
-        std::sort(files.begin(), files.end(), [](const auto& left, const auto& right) {
-            return left.extension() < right.extension();
-        });
+        std::partition(files.begin(), files.end(),
+                       [](const auto& file) { return file.extension() == ".image"; });
         return files;
     }
     /// While the service is stopped, the only record.
