@@ -199,17 +199,18 @@ TEST_F(Served, a_line_break_in_a_name_is_part_of_the_name) {
 TEST_F(Served, garbage_does_no_harm) {
     serve(false);
     const std::string long_target = "/api/v1/drives/" + std::string(6000, 'a');
+    const std::string post = "POST /api/v1/assemble HTTP/1.1\r\n";
     const std::vector<std::string> requests = {
         std::string(),
         std::string("\0\1\2\3", 4),
         std::string("GET\r\n\r\n"),
         std::string("GET / HTTP/9.9\r\n\r\n"),
-        "POST /api/v1/assemble HTTP/1.1\r\nContent-Length: 100\r\n\r\n{",
-        "POST /api/v1/assemble HTTP/1.1\r\nContent-Length: x\r\n\r\n{",
-        "POST /api/v1/assemble HTTP/1.1\r\nContent-Type: multipart/form-data; "
-        "boundary=a\r\nContent-Length: 10\r\n\r\n--a\r\n\r\n--a",
-        "POST /api/v1/assemble HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: "
-        "3\r\n\r\nabc",
+        post + "Content-Length: 100\r\n\r\n{",
+        post + "Content-Length: x\r\n\r\n{",
+        post +
+            "Content-Type: multipart/form-data; boundary=a\r\nContent-Length: "
+            "10\r\n\r\n--a\r\n\r\n--a",
+        post + "Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
         "GET " + long_target + " HTTP/1.1\r\n\r\n",
         "GET /api/v1/drives/%2 HTTP/1.1\r\n\r\n"};
     for (const std::string& bytes : requests) {
