@@ -253,6 +253,11 @@ bool Engine::Impl::must_end_with_error(const CommandGroup& group) const {
 }
 
 void Engine::Impl::park(Batch& batch) {
+    if (membership.failed()) {  // nobody takes members out any more
+        fail_batch(batch);
+        runnable.push_back(batch);
+        return;
+    }
     if (!must_leave(batch.group)) {  // the control plane was faster
         batch.step = batch.after_commands;
         runnable.push_back(batch);

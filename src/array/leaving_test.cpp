@@ -156,5 +156,43 @@ TEST(LastCopy, AFlushItFailedEndsAlthoughTheOtherCopyReturnsMeanwhile) {
     EXPECT_EQ(group.execute(block::Operation::kFlush, 0, 0, nullptr), 0);
 }
 
+// What fails after the group did is never taken out, so nothing may wait for that: the daemon could
+// not stop. Found by simulation.
+class AfterFailure : public testing::TestWithParam<Shape> {};
+
+TEST_P(AfterFailure, RequestsThatFailStillEnd) {
+    const std::vector<std::byte> bytes = pattern(1 << 20, 1);
+    AlignedBuffer memory(bytes.size());
+    std::memcpy(memory.data, bytes.data(), bytes.size());
+    for (const block::Operation operation :
+         {block::Operation::kWrite, block::Operation::kFlush, block::Operation::kWriteZeroes}) {
+        TestGroup failing(GetParam(), 4);
+        const std::uint64_t stripe = failing.layout().stripe_data_bytes();
+        // The bits are on the drives after this.
+        ASSERT_EQ(failing.execute(block::Operation::kWrite, 0, stripe, memory.data), 0);
+        for (std::uint32_t slot = 0; slot < failing.layout().members(); ++slot) {
+            failing.faults(slot).fail_writes = failing.faults(slot).fail_flushes = true;
+        }
+        Requests requests(failing);
+        const bool is_flush = operation == block::Operation::kFlush;
+        std::byte* const data = operation == block::Operation::kWrite ? memory.data : nullptr;
+        const block::Request& whole = requests.start(operation, 0, is_flush ? 0 : stripe, data);
+        const block::Request& part = requests.start(operation, 0, is_flush ? 0 : 4096, data);
+        failing.turn();
+        failing.fail_group();
+        requests.wait();
+        EXPECT_NE(whole.error, 0);
+        EXPECT_NE(part.error, 0);
+        EXPECT_TRUE(failing.engine().idle());
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, AfterFailure,
+                         testing::Values(Shape{Level::kRaid0, 2, 2, 65536, 4096, 65536 * 16},
+                                         Shape{Level::kRaid1, 2, 2, 65536, 4096, 65536 * 16},
+                                         Shape{Level::kRaid5, 3, 2, 65536, 4096, 65536 * 16},
+                                         Shape{Level::kRaid6, 4, 2, 65536, 4096, 65536 * 16},
+                                         Shape{Level::kRaid10, 4, 2, 65536, 4096, 65536 * 16}));
+
 }  // namespace
 }  // namespace warpraid::array

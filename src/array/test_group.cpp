@@ -243,6 +243,7 @@ void TestGroup::turn() {
 }
 
 void TestGroup::take_out_faulty() {
+    if (view_.failed) to_remove_ = 0;
     while (to_remove_ != 0) {
         const auto slot = static_cast<std::uint32_t>(std::countr_zero(to_remove_));
         to_remove_ &= to_remove_ - 1;
@@ -283,6 +284,11 @@ void TestGroup::lose(std::uint32_t slot) {
     member.drive = nullptr;
     retire(slot);
     if (!layout_.survives(missing_mask())) view_.failed = true;
+    adopt();
+}
+
+void TestGroup::fail_group() {
+    view_.failed = true;
     adopt();
 }
 

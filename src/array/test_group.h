@@ -73,6 +73,9 @@ class TestGroup final : public Listener, public intent::Listener {
                 std::byte* data, bool fua = false);
     /// Takes a member out as an operator would.
     void lose(std::uint32_t slot);
+    /// A member was lost that no level can spare: it stays in the view, and nobody takes one out
+    /// any more.
+    void fail_group();
     /// A new drive full of junk in the slot, then a rebuild of everything stale.
     void replace(std::uint32_t slot);
     /// The drive that was lost comes back with its old content.
