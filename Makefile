@@ -4,7 +4,7 @@
 JOBS ?= $(shell nproc)
 PRESET ?= release
 BUILD := build/$(PRESET)
-PROGRAMS := warpraid warpraidd warpraid-bench
+PROGRAMS := warpraid warpraidd warpraid-bench warpraid-sim
 # The demo's pool of drives; `make demo DEMO_DIR=/some/fast/disk` puts it elsewhere.
 DEMO_DIR ?= demo
 
@@ -14,7 +14,7 @@ DEMO_DIR ?= demo
 help:
 	@echo "make demo    build, then RAID 6 on files in ./$(DEMO_DIR): lose two drives, rebuild, verify"
 	@echo "make test    build and run every test; the last line is 'N passed, N failed'"
-	@echo "make build   build/release/bin/{warpraid,warpraidd,warpraid-bench}"
+	@echo "make build   build/release/bin/{warpraid,warpraidd,warpraid-bench,warpraid-sim}"
 	@echo "make bench   the engine over RAM drives: parity levels against RAID 0, small writes"
 	@echo "make tidy    the repository's rules, the format of the sources, clang-tidy 19"
 	@echo "make fuzz    every fuzz target for SECONDS=60 each (clang 19)"

@@ -227,9 +227,7 @@ std::vector<std::string> TestProvider::list(std::span<const std::string> pattern
 }
 
 block::Device& ServiceTestAccess::device(Service& service, const std::string& group) {
-    auto& inner = dynamic_cast<ServiceImpl&>(service);
-    const ServiceImpl::Lock lock(inner.mutex_);
-    return inner.find_group(group).value()->group->device();
+    return *dynamic_cast<ServiceImpl&>(service).device(group).value();
 }
 
 std::unique_lock<std::mutex> ServiceTestAccess::pause(Service& service) {

@@ -42,8 +42,14 @@ void Completion::set() {
     changed_.notify_one();
 }
 
-void Completion::wait(const Meanwhile& meanwhile) {
+void Completion::wait(const Shard& shard, const Meanwhile& meanwhile) {
     std::unique_lock lock(mutex_);
+    while (shard.turn && !is_set_) {
+        lock.unlock();
+        shard.turn();
+        if (meanwhile) meanwhile();
+        lock.lock();
+    }
     while (!changed_.wait_for(lock, kLookAround, [&] { return is_set_; })) {
         lock.unlock();
         if (meanwhile) meanwhile();
@@ -58,6 +64,7 @@ void wait_on_shard(Shard& shard, const std::function<bool()>& condition,
         shard.run([&] { holds = condition(); });
         if (holds) return;
         if (meanwhile) meanwhile();
+        if (shard.turn) continue;
         std::mutex mutex;
         std::unique_lock lock(mutex);
         std::condition_variable pause;
@@ -90,7 +97,7 @@ Status DeviceIo::execute(block::Operation operation, std::uint64_t offset, std::
             return true;
         },
         meanwhile_);
-    call.completion.wait(meanwhile_);
+    call.completion.wait(shard_, meanwhile_);
     if (call.error == 0) return success();
     return system_error(ErrorCode::kIo, "the group cannot be read or written", call.error);
 }

@@ -23,7 +23,7 @@ class Completion {
   public:
     void set();
     /// Returns when set; `meanwhile` runs every few milliseconds until then.
-    void wait(const Meanwhile& meanwhile);
+    void wait(const Shard& shard, const Meanwhile& meanwhile);
 
   private:
     std::mutex mutex_;

@@ -250,6 +250,8 @@ struct ServiceOptions {
     std::uint64_t absent_grace_ns = 3'000'000'000;  // before a spare takes an absent member's slot
     std::uint64_t bitmap_delay_ns = 5'000'000'000;  // a region's bit outlives its last write
     std::string host_name;
+    /// False: no thread looks after the groups; the owner calls ServiceImpl::look_after().
+    bool has_worker = true;
 };
 
 /// Reads the state directory, scans, assembles every group that can start, restores exports. The

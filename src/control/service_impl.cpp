@@ -76,7 +76,7 @@ Status ServiceImpl::open() {
     adopt_spares(entries);
     assemble_found(entries, AssembleOptions{}, false);
     try_to_save_state();
-    worker_ = std::thread([this] { work(); });
+    if (options_.has_worker) worker_ = std::thread([this] { work(); });
     return success();
 }
 
@@ -127,6 +127,18 @@ void ServiceImpl::work() {
         const Lock lock(mutex_);
         look_after_everything();
     }
+}
+
+void ServiceImpl::look_after() {
+    WARPRAID_ASSERT(!options_.has_worker);
+    const Lock lock(mutex_);
+    look_after_everything();
+}
+
+Result<block::Device*> ServiceImpl::device(const std::string& group) {
+    const Lock lock(mutex_);
+    WARPRAID_TRY_ASSIGN(Running * running, find_group(group));
+    return &running->group->device();
 }
 
 void ServiceImpl::look_after_faults() {

@@ -32,6 +32,10 @@ class ServiceImpl final : public Service {
                 const Clock& clock, Random& random);
     ~ServiceImpl() override;
     Status open();
+    /// What the worker does every 100 ms, where there is none.
+    void look_after();
+    /// The engine of a running group, for a host that is no client. kNotFound.
+    Result<block::Device*> device(const std::string& group);
 
     // queries.cpp
     std::vector<DriveInfo> drives() override;

@@ -125,7 +125,7 @@ const ServiceImpl::Export& ServiceImpl::start_export(Running& running,
 void ServiceImpl::stop_export(Export& entry) {
     Completion completion;
     shard_.run([&] { shard_.nbd_server->remove_export(entry.name, [&] { completion.set(); }); });
-    completion.wait(environment_.look_after_faults);
+    completion.wait(shard_, environment_.look_after_faults);
     std::erase_if(exports_, [&](const auto& other) { return other.get() == &entry; });
 }
 

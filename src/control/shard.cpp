@@ -2,7 +2,16 @@
 
 namespace warpraid::control {
 
-void Shard::run(const std::function<void()>& task) {
+void Shard::run(const std::function<void()>& task) const {
+    if (turn) {
+        bool has_run = false;
+        reactor->post([&] {
+            task();
+            has_run = true;
+        });
+        while (!has_run) turn();
+        return;
+    }
     std::mutex mutex;
     std::condition_variable finished;
     bool done = false;

@@ -18,9 +18,12 @@ struct Shard {
     io::BufferArena* engine_arena = nullptr;
     parity::Coder* coder = nullptr;
     nbd::Server* nbd_server = nullptr;
+    /// Empty where a thread of its own turns the reactor. Otherwise whoever waits for the shard
+    /// does, by calling this: so it is where one thread does everything, as in a simulation.
+    std::function<void()> turn;
 
     /// Runs `task` on the shard and returns when it has run. Not from the shard itself.
-    void run(const std::function<void()>& task);
+    void run(const std::function<void()>& task) const;
 };
 
 }  // namespace warpraid::control
