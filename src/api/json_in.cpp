@@ -224,10 +224,26 @@ Result<control::CreateDrive> parse_create_drive(std::string_view body) {
     return command;
 }
 
+namespace {
+
+/// An empty name means "make one up" to the service: a script's empty variable must not.
+Status take_name(const std::optional<std::string>& given, std::string& into) {
+    if (given && given->empty()) {
+        return Error{ErrorCode::kBadName,
+                     "an empty name was given: leave it out to be given one, or give one of a "
+                     "letter at least"};
+    }
+    into = given.value_or("");
+    return success();
+}
+
+}  // namespace
+
 Result<control::CreateGroup> parse_create_group(std::string_view body) {
     WARPRAID_TRY_ASSIGN(Fields fields, Fields::parse(body));
     control::CreateGroup command;
-    fields.take("name", command.name);
+    std::optional<std::string> name;
+    fields.take("name", name);
     fields.require("level", command.level);
     fields.require("drives", command.drives);
     fields.take("chunk_bytes", command.chunk_bytes);
@@ -237,6 +253,7 @@ Result<control::CreateGroup> parse_create_group(std::string_view body) {
     fields.take("exact_size", command.exact_size);
     fields.take("force", command.force);
     WARPRAID_TRY(fields.finish());
+    WARPRAID_TRY(take_name(name, command.name));
     if (block_bytes == 0) {
         return bad_field("'block_bytes' is 0: give 512 or 4096, or leave it out");
     }
@@ -261,11 +278,13 @@ Result<control::CreateVolume> parse_create_volume(std::string_view body) {
     WARPRAID_TRY_ASSIGN(Fields fields, Fields::parse(body));
     control::CreateVolume command;
     fields.require("group", command.group);
-    fields.take("name", command.name);
+    std::optional<std::string> name;
+    fields.take("name", name);
     std::optional<std::uint64_t> size_bytes;
     fields.take("size_bytes", size_bytes);
     fields.take("count", command.count);
     WARPRAID_TRY(fields.finish());
+    WARPRAID_TRY(take_name(name, command.name));
     // 0 means "all that is free" to the service: a script's empty sum must not.
     if (size_bytes == 0) {
         return Error{ErrorCode::kBadSize,

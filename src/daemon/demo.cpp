@@ -18,8 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kDrives = 8;  // six members, two spares
 constexpr int kMembers = 6;
-constexpr const char* kDriveSize = "768M";
-constexpr const char* kVolumeSize = "2560M";
+constexpr const char* kDriveSize = "1G";
+constexpr const char* kVolumeSize = "3G";
 constexpr std::uint64_t kPatternMib = 1024;  // written once, verified twice
 /// The fastest that the pattern is written: the drives must fail before its end on any machine.
 constexpr const char* kPatternRate = "400M";

@@ -16,6 +16,8 @@ def test_demo(case):
     check(done.returncode == 0, f"status {done.returncode}\n{tail(shown, 40)}{tail(done.stderr)}")
     check(re.search(r"^\d+ s; the files are in .*\ndemo: PASS\n\Z", shown, re.MULTILINE),
           f"its last lines: {tail(shown, 3)}")
+    check("create drive --size 1G" in shown, "drives of 1 GiB")
+    check("create volume demo 3G" in shown, "a volume of 3 GiB")
     # What a user could type: every fio, and the loss of both drives.
     runs = re.findall(r"^\$ fio --name=(\w+) .*--rw=(\w+)", shown, re.MULTILINE)
     equal(sorted(runs), sorted([("measure", "write"), ("measure", "read")] * len(STATES)

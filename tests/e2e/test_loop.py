@@ -80,7 +80,7 @@ def test_clients(case, sector):
     clients.nbdcopy_both_ways(case, source, uri)
 
 
-@parametrize(("ext4", 512), ("xfs", 512), ("ext4", 4096))
+@parametrize(("ext4", 512), ("xfs", 512), ("ext4", 4096), ("xfs", 4096))
 def test_file_systems(case, what):
     kind, sector = what
     survive_failures(case, kind, "raid6", 5, (0, 3), Loops(case, sector))

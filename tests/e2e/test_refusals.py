@@ -2,6 +2,7 @@
 one byte of any drive changed. The letters and numbers are those of the acceptance cases."""
 
 import fcntl
+import json
 import os
 import struct
 import zlib
@@ -416,7 +417,7 @@ def test_r34_create_again(case):
 
 GOOD_NAMES = ("a", "node1:pv1", "x" * 32, "data_1.old-2", "A@b+c")
 BAD_NAMES = ("x" * 64, "y" * 4096, "a b", "a\tb", "a\nb", "a/b", "..", ".", "-x", 'a"b', "a'b", "a;b",
-             "$(touch hit)", "`touch hit`", "%s%n", "\x01")
+             "$(touch hit)", "`touch hit`", "%s%n", "\x01", "ünï")
 
 
 def test_r37_names(case):
@@ -433,6 +434,14 @@ def test_r37_names(case):
     for name in BAD_NAMES:
         daemon.refused(["create", "group", "raid5", *drives, f"--name={name}"], "bad-name", drives)
     daemon.refused(["create", "group", "raid5", *drives, "--name=7"], "bad-name", drives)
+    # The tool's own grammar knows that an option's value is missing; a client may send it.
+    equal(daemon.warpraid("create", "group", "raid5", *drives, "--name=").status, 2, "exit status")
+    paths = [str(drive) for drive in drives]
+    for path, body in (("groups", {"level": "raid5", "drives": paths, "name": ""}),
+                       ("volumes", {"group": "g", "name": ""})):
+        status, answer = daemon.http("POST", path, json.dumps(body))
+        equal((status, answer["error"]["code"]), (400, "bad-name"), f"an empty name of {path}")
+    equal(daemon.list("group"), [], "groups after that")
     daemon.make_group("raid5", drives, export=False, size="32M")
     daemon.wait_idle()
     for name in BAD_NAMES:
