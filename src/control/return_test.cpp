@@ -313,6 +313,18 @@ TEST_F(MemberCopy, IsRefusedForEverythingElse) {
     EXPECT_EQ(world.provider.bytes_of("copy"), copied);
 }
 
+TEST_F(MemberCopy, IsRebuiltAsAWholeWhenItReturnsInsteadOfTheMember) {
+    ASSERT_TRUE(world.write_pattern(kMiB, 4 * kMiB, 2).ok());
+    ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+    world.provider.drive("d1").gone = true;
+    ASSERT_TRUE(world.wait_for([&] { return world.has_event("member-returned"); }));
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.group().members[1].serial, "copy");
+    EXPECT_EQ(world.count_mismatches(), 0u);
+    world.provider.drive("d3").gone = true;
+    EXPECT_TRUE(world.holds_pattern(kMiB, 4 * kMiB, 2));
+}
+
 TEST(Spares, DedicatedBeforeGlobalAndTheSmallestThatFits) {
     World world;
     world.add_drives(4);

@@ -127,9 +127,14 @@ void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries
                 const std::optional<std::size_t> index = candidate.assembly->drives[slot.get()];
                 if (member.state != format::MemberState::kMissing || !index) continue;
                 auto drive = provider_.open(found[*index].identity.path, io::OpenMode::kExclusive);
-                Status status = drive.ok() ? group.take_back(slot, std::move(drive).value(),
-                                                             by_bitmap && member.by_bitmap)
-                                           : Status(drive.error());
+                // Another drive with its superblock is a copy: it lacks what was written between
+                // the copying and the loss, and no bitmap knows of that.
+                const bool is_same = found[*index].identity.serial.substr(
+                                         0, format::kSerialBytesMax) == member.serial;
+                Status status = drive.ok()
+                                    ? group.take_back(slot, std::move(drive).value(),
+                                                      by_bitmap && member.by_bitmap && is_same)
+                                    : Status(drive.error());
                 if (status.ok() || !said_.insert(status.error().message).second) continue;
                 report(Severity::kWarning, "member-not-returned", status.error().message,
                        running.name, member.serial);
