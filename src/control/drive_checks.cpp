@@ -40,6 +40,15 @@ Status ServiceImpl::check_not_held(const io::DriveIdentity& identity) const {
     return success();
 }
 
+std::string ServiceImpl::copy_text(const io::DriveIdentity& copy, const MemberPlace& place) {
+    const Group& group = *place.running->group;
+    return fmt::format(
+        "{} is a copy of member {}, {}, of the running group {}: make it a blank "
+        "drive with 'edit drive DRIVE --reset-identity', or take it away",
+        drive_text(copy), place.slot.get(), drive_text(group.drive(place.slot)->identity()),
+        place.running->name);
+}
+
 Status ServiceImpl::check_content(const ScanEntry& look, bool force) const {
     const std::string drive = drive_text(look.drive.identity);
     const auto& superblock = look.drive.superblock;
@@ -58,6 +67,9 @@ Status ServiceImpl::check_content(const ScanEntry& look, bool force) const {
                                  !look.has_signature;
         was_in = running.get();
         if (!will_return) continue;
+        if (const auto original = find_original(look)) {
+            return Error{ErrorCode::kDuplicateMember, copy_text(look.drive.identity, *original)};
+        }
         return Error{ErrorCode::kInUse,
                      fmt::format("{} belongs to slot {} of the running group {} and will return to "
                                  "it: use another drive",

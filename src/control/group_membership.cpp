@@ -336,6 +336,7 @@ Status Group::take_in(Slot slot, std::unique_ptr<io::BlockingDrive> drive) {
 Status Group::take_back(Slot slot, std::unique_ptr<io::BlockingDrive> drive, bool by_bitmap) {
     format::Member joined = record_.members[slot.get()];
     joined.path = drive->identity().path.substr(0, format::kPathBytesMax);
+    joined.serial = drive->identity().serial.substr(0, format::kSerialBytesMax);
     joined.state = MemberState::kRebuilding;
     joined.reason = LeaveReason::kNone;
     joined.since_ns = environment_.clock.wall_ns();

@@ -322,9 +322,20 @@ void ServiceImpl::find_file_problems(Health& health) {
     }
 }
 
+void ServiceImpl::find_copies(Health& health) {
+    const Lock lock(mutex_);
+    for (const auto& [key, copy] : copies_) {
+        const std::optional<MemberPlace> original = find_live_member(copy.drive);
+        if (!original || !check_not_held(copy.identity).ok()) continue;
+        health.level = std::max(health.level, 1);
+        health.findings.push_back(copy_text(copy.identity, *original));
+    }
+}
+
 Health ServiceImpl::health() {
     Health health;
     find_file_problems(health);
+    find_copies(health);
     const auto find = [&](int level, const std::string& text) {
         health.level = std::max(health.level, level);
         health.findings.push_back(text);

@@ -210,6 +210,121 @@ TEST(Return, TwoHistoriesAreNeverMerged) {
     EXPECT_EQ(world.count_mismatches(), 0u);
 }
 
+class MemberCopy : public testing::Test {
+  protected:
+    MemberCopy() {
+        world.options.drive_patterns = {"/ram/*"};
+        world.stop();
+        world.start();
+        world.add_drives(4);
+        world.make_group(Level::kRaid5, 4);
+        EXPECT_TRUE(world.wait_for_state(GroupState::kOptimal));
+        EXPECT_TRUE(world.write_pattern(kMiB, 4 * kMiB, 1).ok());
+        EXPECT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+        world.provider.add("copy", 80 * kMiB);
+        {
+            const auto paused = ServiceTestAccess::pause(world.service());
+            const std::vector<std::byte> bytes = world.provider.bytes_of("d1");
+            std::copy(bytes.begin(), bytes.end(),
+                      io::ram_bytes(*world.provider.drive("copy").store));
+        }
+        copied = world.provider.bytes_of("copy");
+    }
+    bool is_in_health() {
+        const Health health = world.service().health();
+        return health.level == 1 && health.findings.size() == 1 && tells_all(health.findings[0]);
+    }
+    static bool tells_all(const std::string& text) {
+        for (const char* part : {"drive copy (/ram/copy)", "member 1, drive d1 (/ram/d1)",
+                                 "group g", "edit drive DRIVE --reset-identity"}) {
+            if (text.find(part) == std::string::npos) return false;
+        }
+        return true;
+    }
+
+    World world;
+    std::vector<std::byte> copied;
+};
+
+TEST_F(MemberCopy, IsToldOnceWhileItIsThereAndAgainWhenItComesBack) {
+    for (int look = 0; look < 3; ++look) static_cast<void>(world.service().examine());
+    EXPECT_EQ(world.count_events("member-copy-found"), 1u);
+    for (const Event& event : world.service().events(0, 1000)) {
+        if (event.kind != "member-copy-found") continue;
+        EXPECT_EQ(event.severity, Severity::kWarning);
+        EXPECT_EQ(event.group, "g");
+        EXPECT_EQ(event.drive_serial, "copy");
+        EXPECT_TRUE(tells_all(event.text)) << event.text;
+    }
+    EXPECT_TRUE(is_in_health());
+    ASSERT_TRUE(world.service().create_drive({{"/ram/copy"}, 0}).ok());
+    ASSERT_TRUE(world.service().assemble({}).ok());
+    EXPECT_EQ(world.count_events("member-copy-found"), 1u);
+    world.provider.drive("copy").gone = true;
+    ASSERT_TRUE(world.wait_for([&] { return world.service().health().level == 0; }));
+    world.provider.drive("copy").gone = false;
+    static_cast<void>(world.service().examine());
+    EXPECT_EQ(world.count_events("member-copy-found"), 2u);
+    EXPECT_TRUE(is_in_health());
+    EXPECT_EQ(world.provider.bytes_of("copy"), copied);
+    EXPECT_FALSE(world.has_event("member-not-returned"));
+}
+
+TEST_F(MemberCopy, IsToldWhenItIsRegisteredAndNoMoreOnceItIsBlank) {
+    ASSERT_TRUE(world.service().create_drive({{"/ram/copy"}, 0}).ok());
+    EXPECT_EQ(world.count_events("member-copy-found"), 1u);
+    EXPECT_TRUE(is_in_health());
+    ASSERT_TRUE(world.service().reset_identity("copy").ok());
+    EXPECT_EQ(world.service().health().level, 0);
+    ASSERT_TRUE(world.service().assemble({}).ok());
+    EXPECT_EQ(world.service().health().level, 0);
+    EXPECT_EQ(world.count_events("member-copy-found"), 1u);
+    EXPECT_TRUE(world.service().create_spare({{"copy"}, "", false}).ok());
+    EXPECT_EQ(world.group().state, GroupState::kOptimal);
+}
+
+TEST_F(MemberCopy, IsToldAfterAStartWithBoth) {
+    world.stop();
+    world.start();
+    EXPECT_EQ(world.group().state, GroupState::kOptimal);
+    EXPECT_TRUE(world.has_event("assembly-warning"));
+    EXPECT_EQ(world.count_events("member-copy-found"), 1u);
+    EXPECT_TRUE(is_in_health());
+    EXPECT_EQ(world.group().members[1].serial, "d1");
+    EXPECT_EQ(world.provider.bytes_of("copy"), copied);
+}
+
+TEST_F(MemberCopy, IsRefusedForEverythingElse) {
+    for (const bool force : {false, true}) {
+        const auto spare = world.service().create_spare({{"/ram/copy"}, "", force});
+        ASSERT_FALSE(spare.ok());
+        EXPECT_EQ(spare.error().code, ErrorCode::kDuplicateMember);
+        EXPECT_TRUE(tells_all(spare.error().message)) << spare.error().message;
+        world.provider.add("blank", 80 * kMiB);
+        CreateGroup command;
+        command.name = "other";
+        command.level = Level::kRaid1;
+        command.drives = {"/ram/blank", "/ram/copy"};
+        command.force = force;
+        const auto group = world.service().create_group(command);
+        ASSERT_FALSE(group.ok());
+        EXPECT_EQ(group.error().code, ErrorCode::kDuplicateMember);
+    }
+    EXPECT_EQ(world.provider.bytes_of("copy"), copied);
+}
+
+TEST_F(MemberCopy, IsRebuiltAsAWholeWhenItReturnsInsteadOfTheMember) {
+    ASSERT_TRUE(world.write_pattern(kMiB, 4 * kMiB, 2).ok());
+    ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+    world.provider.drive("d1").gone = true;
+    ASSERT_TRUE(world.wait_for([&] { return world.has_event("member-returned"); }));
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.group().members[1].serial, "copy");
+    EXPECT_EQ(world.count_mismatches(), 0u);
+    world.provider.drive("d3").gone = true;
+    EXPECT_TRUE(world.holds_pattern(kMiB, 4 * kMiB, 2));
+}
+
 TEST(Spares, DedicatedBeforeGlobalAndTheSmallestThatFits) {
     World world;
     world.add_drives(4);

@@ -125,7 +125,7 @@ struct Event {
 };
 
 /// `health`: the worst state of anything, for exit codes: 0 fine, 1 attention (degraded,
-/// rebuilding, resyncing, the state directory in trouble), 2 failed or offline.
+/// rebuilding, resyncing, copies of members, the state directory in trouble), 2 failed or offline.
 struct Health {
     int level = 0;
     std::vector<std::string> findings;

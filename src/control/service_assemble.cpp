@@ -69,13 +69,16 @@ std::vector<ScanEntry> ServiceImpl::scan_all() {
     std::vector<ScanEntry> entries = scan(provider_, paths, held);
     registry_.note_scan(entries);
     // Drives that took each other's places: one is where the other was.
-    if (!registry_.lacks_any()) return entries;
-    for (ScanEntry& entry : scan(provider_, registry_.former_paths(), held)) {
-        const RegisteredDrive* drive = registry_.find_key(identity_key(entry.drive.identity));
-        if (drive == nullptr || drive->present) continue;
-        registry_.note(entry);
-        entries.push_back(std::move(entry));
+    if (registry_.lacks_any()) {
+        for (ScanEntry& entry : scan(provider_, registry_.former_paths(), held)) {
+            const RegisteredDrive* drive = registry_.find_key(identity_key(entry.drive.identity));
+            if (drive == nullptr || drive->present) continue;
+            registry_.note(entry);
+            entries.push_back(std::move(entry));
+        }
     }
+    forget_copies(entries);
+    note_copies(entries);
     return entries;
 }
 
@@ -183,6 +186,7 @@ std::vector<AssembleOutcome> ServiceImpl::assemble_found(std::span<const ScanEnt
         }
     }
     note_leftovers(entries, quietly);
+    note_copies(entries);  // of members of groups that have started
     for (const ScanEntry& entry : entries) {
         if (!options.group.empty() || !is_damage(entry.drive)) continue;
         outcomes.push_back({"", "", "corrupt", std::string(to_text(entry.drive.problem->code)),

@@ -133,8 +133,18 @@ Result<std::vector<DriveInfo>> ServiceImpl::create_drive(const CreateDrive& comm
         report(Severity::kInfo, "drive-registered",
                fmt::format("drive {} ({}) is now drive {}", drive.serial, drive.path, drive.id), {},
                drive.serial);
+        note_registered_copy(drive.id);
     }
     return made;
+}
+
+void ServiceImpl::note_registered_copy(std::uint32_t id) {
+    const RegisteredDrive& drive = registry_.drives().at(id);
+    if (!drive.superblock) return;
+    ScanEntry entry;
+    entry.drive.identity = drive.identity;
+    entry.drive.superblock = drive.superblock;
+    if (const auto original = find_original(entry)) note_copy(entry, *original);
 }
 
 Result<std::vector<DriveInfo>> ServiceImpl::register_drives(std::span<const std::string> paths,
@@ -196,15 +206,9 @@ Result<std::vector<ServiceImpl::Keeper>> ServiceImpl::find_keepers(const ScanEnt
     }
     const format::Superblock& superblock = *look.drive.superblock;
     std::vector<Keeper> keepers;
-    for (const auto& running : running_) {
-        const std::vector<format::Member>& members = running->group->record().members;
-        for (std::size_t index = 0; index < members.size(); ++index) {
-            const Slot slot(static_cast<std::uint8_t>(index));
-            if (!running->group->is_live(slot) || members[index].drive != superblock.drive)
-                continue;
-            keepers.push_back({running->group->drive(slot), nullptr});
-            return keepers;
-        }
+    if (const auto live = find_live_member(superblock.drive)) {
+        keepers.push_back({live->running->group->drive(live->slot), nullptr});
+        return keepers;
     }
     const auto* record = std::get_if<format::GroupRecord>(&superblock.content);
     const bool is_original = record != nullptr && superblock.slot.get() < record->members.size() &&
@@ -296,6 +300,7 @@ Status ServiceImpl::reset_identity(const std::string& name) {
     }
     WARPRAID_TRY(store_.clear(*drive));
     registry_.note(look_at(*drive));
+    copies_.erase(identity_key(drive->identity()));
     report(Severity::kWarning, "identity-reset",
            drive_text(drive->identity()) + " was a copy of another drive and is blank now", {},
            drive->identity().serial);

@@ -123,6 +123,11 @@ class ServiceImpl final : public Service {
         std::unique_ptr<io::BlockingDrive> drive;
         ScanEntry look;
     };
+    /// A drive that carries the superblock of a live member, which is another drive.
+    struct MemberCopy {
+        io::DriveIdentity identity;
+        Uuid drive;  // of the superblock
+    };
     struct Keeper {
         io::BlockingDrive* drive = nullptr;
         std::unique_ptr<io::BlockingDrive> opened;  // unless a group holds it
@@ -175,10 +180,14 @@ class ServiceImpl final : public Service {
     /// Those that are live first.
     std::vector<MemberPlace> member_places();
     static const format::Member& member_of(const MemberPlace& place);
+    /// The live member whose superblock says that, whichever drive it is.
+    std::optional<MemberPlace> find_live_member(const Uuid& drive) const;
 
     // drive_checks.cpp
     Result<OpenedDrive> open_free_drive(const std::string& name, bool force);
     Status check_not_held(const io::DriveIdentity& identity) const;
+    /// What a copy of a live member is, and what to do about it.
+    static std::string copy_text(const io::DriveIdentity& copy, const MemberPlace& place);
     Status check_content(const ScanEntry& look, bool force) const;
     Result<std::vector<OpenedDrive>> open_free_drives(std::span<const std::string> names,
                                                       bool force);
@@ -187,6 +196,7 @@ class ServiceImpl final : public Service {
 
     // service_drives.cpp
     Status check_new_drive(const std::string& path);
+    void note_registered_copy(std::uint32_t id);
     /// The other drives that carry the superblock that `look` shows. kWrongState when there are
     /// none, or when this one is the original.
     Result<std::vector<Keeper>> find_keepers(const ScanEntry& look);
@@ -276,6 +286,13 @@ class ServiceImpl final : public Service {
     void adopt_spares(std::span<const ScanEntry> entries);
     void take_back_members(std::span<const ScanEntry> entries);
     void take_back(Running& running, std::span<const ScanEntry> entries);
+    /// The live member that the drive, which is another one, is a copy of.
+    std::optional<MemberPlace> find_original(const ScanEntry& entry) const;
+    /// Reports those that were not known to be there.
+    void note_copies(std::span<const ScanEntry> entries);
+    /// Those that a whole scan did not see.
+    void forget_copies(std::span<const ScanEntry> entries);
+    void note_copy(const ScanEntry& entry, const MemberPlace& original);
     /// Once for each drive.
     void report_reused(const ScanEntry& entry, const std::string& group);
     void look_for_drives();
@@ -299,6 +316,7 @@ class ServiceImpl final : public Service {
 
     // queries.cpp
     void find_file_problems(Health& health);
+    void find_copies(Health& health);
     DriveInfo describe(const RegisteredDrive& drive) const;
     GroupInfo describe(Running& running);
     GroupInfo describe(const Offline& offline) const;
@@ -328,7 +346,8 @@ class ServiceImpl final : public Service {
     std::vector<Offline> offline_;
     std::vector<Spare> spares_;
     std::vector<std::unique_ptr<Export>> exports_;
-    std::set<std::string> said_;  // what was reported once and stays true
+    std::set<std::string> said_;                // what was reported once and stays true
+    std::map<std::string, MemberCopy> copies_;  // that are there, by the keys of their identities
     std::uint64_t next_advance_ns_ = 0, next_look_ns_ = 0, next_scan_ns_ = 0, next_save_ns_ = 0;
     bool is_shut_down_ = false;
 

@@ -62,6 +62,18 @@ std::vector<ServiceImpl::MemberPlace> ServiceImpl::member_places() {
     return places;
 }
 
+std::optional<ServiceImpl::MemberPlace> ServiceImpl::find_live_member(const Uuid& drive) const {
+    for (const auto& running : running_) {
+        const std::vector<format::Member>& members = running->group->record().members;
+        for (std::size_t index = 0; index < members.size(); ++index) {
+            const Slot slot(static_cast<std::uint8_t>(index));
+            if (members[index].drive != drive || !running->group->is_live(slot)) continue;
+            return MemberPlace{running.get(), slot};
+        }
+    }
+    return std::nullopt;
+}
+
 Result<ServiceImpl::MemberPlace> ServiceImpl::find_member(const std::string& name,
                                                           bool has_looked) {
     if (is_path(name)) return find_member_at(name, has_looked);

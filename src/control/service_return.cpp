@@ -41,6 +41,37 @@ void ServiceImpl::take_back_members(std::span<const ScanEntry> entries) {
     }
 }
 
+std::optional<ServiceImpl::MemberPlace> ServiceImpl::find_original(const ScanEntry& entry) const {
+    if (record_of(entry.drive) == nullptr || !check_not_held(entry.drive.identity).ok()) {
+        return std::nullopt;
+    }
+    return find_live_member(entry.drive.superblock->drive);
+}
+
+void ServiceImpl::note_copies(std::span<const ScanEntry> entries) {
+    for (const ScanEntry& entry : entries) {
+        if (const auto original = find_original(entry)) note_copy(entry, *original);
+    }
+}
+
+void ServiceImpl::forget_copies(std::span<const ScanEntry> entries) {
+    std::set<std::string> seen;
+    for (const ScanEntry& entry : entries) {
+        if (find_original(entry)) seen.insert(identity_key(entry.drive.identity));
+    }
+    std::erase_if(copies_, [&](const auto& copy) { return !seen.contains(copy.first); });
+}
+
+void ServiceImpl::note_copy(const ScanEntry& entry, const MemberPlace& original) {
+    const io::DriveIdentity& identity = entry.drive.identity;
+    MemberCopy& copy = copies_[identity_key(identity)];
+    const bool is_new = copy.drive != entry.drive.superblock->drive;
+    copy = {identity, entry.drive.superblock->drive};
+    if (!is_new) return;
+    report(Severity::kWarning, "member-copy-found", copy_text(identity, original),
+           original.running->name, identity.serial);
+}
+
 void ServiceImpl::report_reused(const ScanEntry& entry, const std::string& group) {
     std::string text = fmt::format(
         "{} was a member of group {} and holds {} now: it is left alone; if that is not needed, "
@@ -59,7 +90,7 @@ void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries
     for (const ScanEntry& entry : entries) {
         // What was scanned before the group started, or took the drive, is the same drive once
         // more.
-        const bool is_used = !check_not_held(entry.drive.identity).ok();
+        const bool is_used = !check_not_held(entry.drive.identity).ok() || find_original(entry);
         if (is_used || !belongs_to(entry.drive, record.uuid)) continue;
         // What it missed would be written over what somebody else keeps there now.
         if (entry.has_signature) {
@@ -96,9 +127,14 @@ void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries
                 const std::optional<std::size_t> index = candidate.assembly->drives[slot.get()];
                 if (member.state != format::MemberState::kMissing || !index) continue;
                 auto drive = provider_.open(found[*index].identity.path, io::OpenMode::kExclusive);
-                Status status = drive.ok() ? group.take_back(slot, std::move(drive).value(),
-                                                             by_bitmap && member.by_bitmap)
-                                           : Status(drive.error());
+                // Another drive with its superblock is a copy: it lacks what was written between
+                // the copying and the loss, and no bitmap knows of that.
+                const bool is_same = found[*index].identity.serial.substr(
+                                         0, format::kSerialBytesMax) == member.serial;
+                Status status = drive.ok()
+                                    ? group.take_back(slot, std::move(drive).value(),
+                                                      by_bitmap && member.by_bitmap && is_same)
+                                    : Status(drive.error());
                 if (status.ok() || !said_.insert(status.error().message).second) continue;
                 report(Severity::kWarning, "member-not-returned", status.error().message,
                        running.name, member.serial);
@@ -110,7 +146,9 @@ void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries
 }
 
 bool ServiceImpl::is_drive_wanted() const {
-    if (!offline_.empty() || !undo_.groups_in(UndoState::kRestoring).empty()) return true;
+    // Whether it is gone is to be known soon, too.
+    if (!copies_.empty() || !offline_.empty() || !undo_.groups_in(UndoState::kRestoring).empty())
+        return true;
     for (const auto& running : running_) {
         if (running->group->failed_by_absence()) return true;
         for (const format::Member& member : running->group->record().members) {

@@ -10,7 +10,7 @@ import oracle
 import superblock
 from daemon import Daemon, changed, prints_of, rename_all, still_prints, zero_ends
 from drives import put_gpt
-from harness import LONG_PATIENCE, MIB, Failure, check, equal, parametrize
+from harness import LONG_PATIENCE, MIB, Failure, check, equal, parametrize, wait_until
 
 SMALL = 96 * MIB
 
@@ -98,6 +98,24 @@ def test_r13_generation_token(case):
     daemon.cli("fail", "drive", drives[1], "--generation", daemon.group("g")["generation"])
 
 
+def names_of(daemon, path):
+    return [str(path), daemon.drive(path)["serial"]]
+
+
+def told_copy(daemon, original, copy, times=1):
+    """Events and health name both drives and say what to do."""
+    found = [event for event in daemon.cli("list", "event", "--limit", "1000")["events"]
+             if event["kind"] == "member-copy-found"]
+    equal(len(found), times, f"events that tell of a copy: {found}")
+    serial = found[-1]["drive_serial"]
+    check(serial and serial != daemon.drive(original)["serial"], f"the event's drive: {found[-1]}")
+    health = daemon.warpraid("health")
+    equal((health.status, health.data["health"]["level"]), (1, 1), "health with a copy")
+    for text in (found[-1]["text"], " ".join(health.data["health"]["findings"])):
+        for part in (*names_of(daemon, original), str(copy), serial, "--reset-identity"):
+            check(part in text, f"{part} is not in: {text}")
+
+
 def test_r17_copy_of_a_member(case):
     """The drive whose hardware identity is in the superblock is the member; its copy is never
     written."""
@@ -110,9 +128,14 @@ def test_r17_copy_of_a_member(case):
     status, outcomes = daemon.assemble()
     equal((status, outcomes["g"]["outcome"]), (0, "already-running"), "assemble with a copy")
     daemon.cli("examine")
+    told_copy(daemon, drives[1], copy)
+    for force in ([], ["--force"]):
+        daemon.refused(["create", "spare", copy, *force], "duplicate-member", [copy], names=[copy],
+                       has=[str(copy), *names_of(daemon, drives[1])])
     write_data(case, daemon)
     equal(changed(before, prints_of([copy])), [], "copies that were written")
     copy.unlink()
+    wait_until(lambda: daemon.warpraid("health").status == 0, "health without the copy")
     # While it does not.
     data = write_data(case, daemon)
     daemon.stop()
@@ -121,9 +144,13 @@ def test_r17_copy_of_a_member(case):
     daemon.start(globs(case))
     equal(daemon.group("g")["state"], "optimal", "state")
     equal(daemon.group("g")["members"][1]["path"], str(drives[1]), "the member's path")
+    check("assembly-warning" in daemon.event_kinds(), "a start with a copy is not told")
+    told_copy(daemon, drives[1], copy, times=2)
     equal(read_data(daemon), data, "data")
     write_data(case, daemon)
     equal(changed(before, prints_of([copy])), [], "copies that were written")
+    daemon.cli("edit", "drive", copy, "--reset-identity")
+    equal(daemon.warpraid("health").status, 0, "status of health with a blank drive")
 
 
 def test_r17_two_copies(case):
@@ -141,8 +168,10 @@ def test_r17_two_copies(case):
     found = daemon.group("g")
     equal((found["state"], found["reason_code"]), ("offline", "duplicate-member"), "the group")
     outcome = daemon.refused_assembly("duplicate-member", "g")
-    for copy in copies:
-        check(str(copy) in outcome["message"], f"{copy} is not named: {outcome['message']}")
+    registered = daemon.cli("create", "drive", *copies)["drives"]
+    for copy, drive in zip(copies, registered):
+        for part in (str(copy), drive["serial"]):
+            check(part in outcome["message"], f"{part} is not named: {outcome['message']}")
     equal(changed(before, prints_of(files)), [], "drives that were written")
     # One copy is made blank; the other is the member then.
     daemon.cli("edit", "drive", copies[1], "--reset-identity")
@@ -434,6 +463,23 @@ def test_r38_too_many_gone(case):
         daemon.cli("assemble", "g", "--force")
     equal(daemon.group("g")["state"], "degraded", "state with the last lost drive back")
     equal(read_data(daemon), data, "data")
+    unhide(drives[1])
+    daemon.wait_state("optimal")
+    equal(read_data(daemon), data, "data")
+    daemon.verify()
+
+
+def test_r38_comes_back_by_itself(case):
+    """Two of a RAID 5 vanish and nothing was written without the first: nothing is in doubt."""
+    daemon = Daemon(case).start(globs(case))
+    drives, data = made_group(case, daemon)
+    hide(drives[1])
+    daemon.wait_state("degraded")
+    hide(drives[3])
+    daemon.wait_state("failed")
+    unhide(drives[3])
+    daemon.wait_state("degraded")
+    equal(read_data(daemon), data, "data with the last lost drive back")
     unhide(drives[1])
     daemon.wait_state("optimal")
     equal(read_data(daemon), data, "data")
