@@ -313,6 +313,20 @@ TEST_F(MemberCopy, IsRefusedForEverythingElse) {
     EXPECT_EQ(world.provider.bytes_of("copy"), copied);
 }
 
+TEST_F(MemberCopy, IsRebuiltAsAWholeWhenTheGroupStartsWithItInsteadOfTheMember) {
+    ASSERT_TRUE(world.write_pattern(kMiB, 4 * kMiB, 2).ok());
+    ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+    world.stop();
+    world.provider.drive("d1").gone = true;
+    world.start();
+    EXPECT_NE(world.group().members[1].state, format::MemberState::kInSync);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_EQ(world.group().members[1].serial, "copy");
+    EXPECT_EQ(world.count_mismatches(), 0u);
+    world.provider.drive("d3").gone = true;
+    EXPECT_TRUE(world.holds_pattern(kMiB, 4 * kMiB, 2));
+}
+
 TEST_F(MemberCopy, IsRebuiltAsAWholeWhenItReturnsInsteadOfTheMember) {
     ASSERT_TRUE(world.write_pattern(kMiB, 4 * kMiB, 2).ok());
     ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));

@@ -17,6 +17,10 @@ using format::LeaveReason;
 using format::Member;
 using format::MemberState;
 
+bool has_serial(const Member& member, const std::string& serial) {
+    return member.serial == serial.substr(0, format::kSerialBytesMax);
+}
+
 /// One group's way from claims to a candidate.
 class GroupAssembler {
   public:
@@ -61,6 +65,7 @@ class GroupAssembler {
     Status drop_copies();
     Status drop_copies_of(const Uuid& drive);
     void place(const Claim& claim);
+    bool is_older_copy(const Claim& claim) const;
     void place_current(const Claim& claim, std::size_t slot);
     void place_outdated(const Claim& claim, std::size_t slot, Relation relation);
     bool fits(const Claim& claim, std::size_t slot);
@@ -133,11 +138,29 @@ void GroupAssembler::place(const Claim& claim) {
     }
     const std::size_t slot = slot_of(*found_, claim.drive).value();
     if (!fits(claim, slot)) return;
-    if (relation == Relation::kCurrent) {
+    if (relation == Relation::kCurrent && is_older_copy(claim)) {
+        leave(assembly_.record.members[slot], MemberState::kMissing, LeaveReason::kStale,
+              options_.now_ns);
+        place_outdated(claim, slot, Relation::kOutdated);
+    } else if (relation == Relation::kCurrent) {
         place_current(claim, slot);
     } else {
         place_outdated(claim, slot, relation);
     }
+}
+
+// A drive may be one commit behind because a crash came in between, and has the data then. One that
+// the superblock was not written to, while others are where theirs was, is a copy from before the
+// group was stopped in order: it lacks what was written since, and no bitmap knows of that.
+bool GroupAssembler::is_older_copy(const Claim& claim) const {
+    const auto is_in_place = [&](const Claim& other) {
+        const auto at = slot_of(*found_, other.drive);
+        return at && has_serial(found_->members[*at], other.found->identity.serial);
+    };
+    const bool is_behind = claim.record->commit_id != found_->commit_id;
+    return is_behind && found_->clean && !is_in_place(claim) &&
+           found_->shape.level != geometry::Level::kRaid0 &&
+           std::any_of(claims_.begin(), claims_.end(), is_in_place);
 }
 
 bool GroupAssembler::fits(const Claim& claim, std::size_t slot) {
@@ -158,12 +181,11 @@ bool GroupAssembler::fits(const Claim& claim, std::size_t slot) {
 
 void GroupAssembler::note_identity(const Claim& claim, Member& member) {
     const io::DriveIdentity& identity = claim.found->identity;
-    const std::string serial = identity.serial.substr(0, format::kSerialBytesMax);
-    if (member.serial != serial) {
+    if (!has_serial(member, identity.serial)) {
         warn(fmt::format("{} was known as drive {} before: the superblock was moved or copied",
                          describe(identity), member.serial));
     }
-    member.serial = serial;
+    member.serial = identity.serial.substr(0, format::kSerialBytesMax);
     member.model = identity.model.substr(0, format::kModelBytesMax);
     member.path = identity.path.substr(0, format::kPathBytesMax);
     member.drive_bytes = std::min(claim.found->limits.size_bytes, limits::kDriveBytesMax);
