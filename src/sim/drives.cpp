@@ -117,6 +117,7 @@ class SimDrive final : public io::Drive {
         if (command.opcode == Opcode::kRead) {
             if (state_->read_errors == 0) return 0;
             --state_->read_errors;
+            state_->failed_read_ns = time_.monotonic_ns();
             return EIO;
         }
         if (drives_.frozen()) return ENODEV;

@@ -27,7 +27,8 @@ struct DriveState {
     bool held = false;  // open for writing
     bool fails_writes = false;
     bool fails_flushes = false;
-    std::uint32_t read_errors = 0;  // so many of the next reads fail
+    std::uint32_t read_errors = 0;     // so many of the next reads fail
+    std::uint64_t failed_read_ns = 0;  // when the last of them was sent
     std::uint64_t latency_ns = 20'000;
     std::uint64_t commands = 0;  // submitted, ever
 };

@@ -25,6 +25,7 @@ using geometry::Level;
 constexpr std::uint64_t kDriveBytes = limits::kDriveBytesMin;
 constexpr std::uint64_t kHealNs = 60 * kNanosecondsPerSecond;
 constexpr std::uint64_t kWindowBlocks = 1024;
+constexpr std::uint64_t kReadErrorNs = kNanosecondsPerSecond;
 constexpr std::uint64_t kFaultsMax = 16;
 constexpr std::uint64_t kCrashesMax = 4;
 
@@ -172,7 +173,11 @@ bool Schedule::may_lose(const GroupInfo& info) {
     const bool is_hurt = std::any_of(
         info.members.begin(), info.members.end(), [&](const control::MemberInfo& member) {
             const DriveState& drive = world_.drives().drive(member.serial);
-            return drive.gone || drive.fails_writes || drive.read_errors > 0;
+            // A read that failed is answered from the others, which takes its time.
+            const std::uint64_t since_ns = world_.time().monotonic_ns() - drive.failed_read_ns;
+            const bool fails_reads =
+                drive.read_errors > 0 || (drive.failed_read_ns > 0 && since_ns < kReadErrorNs);
+            return drive.gone || drive.fails_writes || fails_reads;
         });
     return has_redundancy() && is_whole(info) && !info.task && !is_hurt;
 }
