@@ -29,9 +29,9 @@ DriveInfo ServiceImpl::describe(const RegisteredDrive& drive) const {
             const format::Member& member = group.record().members[index];
             const io::BlockingDrive* held = group.drive(slot);
             const bool is_held = held != nullptr && identity_key(held->identity()) == drive.key();
-            const bool is_awaited =
-                member.state == MemberState::kMissing && !member.drive.is_nil() &&
-                member.serial == drive.identity.serial.substr(0, format::kSerialBytesMax);
+            const bool is_awaited = member.state == MemberState::kMissing &&
+                                    !member.drive.is_nil() &&
+                                    has_serial(member, drive.identity.serial);
             if (!is_held && !is_awaited) continue;
             info.use = is_held ? DriveUse::kMember : DriveUse::kMissing;
             info.group = running->name;

@@ -230,6 +230,18 @@ class MemberCopy : public testing::Test {
         }
         copied = world.provider.bytes_of("copy");
     }
+    /// No bit tells of it any more.
+    void write_what_it_lacks() {
+        ASSERT_TRUE(world.write_pattern(kMiB, 4 * kMiB, 2).ok());
+        ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+    }
+    void expect_rebuilt_as_a_whole() {
+        ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+        EXPECT_EQ(world.group().members[1].serial, "copy");
+        EXPECT_EQ(world.count_mismatches(), 0u);
+        world.provider.drive("d3").gone = true;
+        EXPECT_TRUE(world.holds_pattern(kMiB, 4 * kMiB, 2));
+    }
     bool is_in_health() {
         const Health health = world.service().health();
         return health.level == 1 && health.findings.size() == 1 && tells_all(health.findings[0]);
@@ -314,29 +326,19 @@ TEST_F(MemberCopy, IsRefusedForEverythingElse) {
 }
 
 TEST_F(MemberCopy, IsRebuiltAsAWholeWhenTheGroupStartsWithItInsteadOfTheMember) {
-    ASSERT_TRUE(world.write_pattern(kMiB, 4 * kMiB, 2).ok());
-    ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+    ASSERT_NO_FATAL_FAILURE(write_what_it_lacks());
     world.stop();
     world.provider.drive("d1").gone = true;
     world.start();
     EXPECT_NE(world.group().members[1].state, format::MemberState::kInSync);
-    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
-    EXPECT_EQ(world.group().members[1].serial, "copy");
-    EXPECT_EQ(world.count_mismatches(), 0u);
-    world.provider.drive("d3").gone = true;
-    EXPECT_TRUE(world.holds_pattern(kMiB, 4 * kMiB, 2));
+    expect_rebuilt_as_a_whole();
 }
 
 TEST_F(MemberCopy, IsRebuiltAsAWholeWhenItReturnsInsteadOfTheMember) {
-    ASSERT_TRUE(world.write_pattern(kMiB, 4 * kMiB, 2).ok());
-    ASSERT_TRUE(world.wait_for([&] { return world.group().dirty_regions == 0; }));
+    ASSERT_NO_FATAL_FAILURE(write_what_it_lacks());
     world.provider.drive("d1").gone = true;
     ASSERT_TRUE(world.wait_for([&] { return world.has_event("member-returned"); }));
-    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
-    EXPECT_EQ(world.group().members[1].serial, "copy");
-    EXPECT_EQ(world.count_mismatches(), 0u);
-    world.provider.drive("d3").gone = true;
-    EXPECT_TRUE(world.holds_pattern(kMiB, 4 * kMiB, 2));
+    expect_rebuilt_as_a_whole();
 }
 
 TEST(Spares, DedicatedBeforeGlobalAndTheSmallestThatFits) {

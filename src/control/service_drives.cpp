@@ -211,9 +211,9 @@ Result<std::vector<ServiceImpl::Keeper>> ServiceImpl::find_keepers(const ScanEnt
         return keepers;
     }
     const auto* record = std::get_if<format::GroupRecord>(&superblock.content);
-    const bool is_original = record != nullptr && superblock.slot.get() < record->members.size() &&
-                             record->members[superblock.slot.get()].serial ==
-                                 look.drive.identity.serial.substr(0, format::kSerialBytesMax);
+    const bool is_original =
+        record != nullptr && superblock.slot.get() < record->members.size() &&
+        has_serial(record->members[superblock.slot.get()], look.drive.identity.serial);
     const std::string key = identity_key(look.drive.identity);
     std::string other;
     for (const ScanEntry& entry : scan_all()) {

@@ -15,10 +15,6 @@ bool is_path(const std::string& name) {
     return name.starts_with('/');
 }
 
-bool has_serial(const format::Member& member, const std::string& serial) {
-    return member.serial == serial.substr(0, format::kSerialBytesMax);
-}
-
 /// Where queries show the member.
 std::string shown_path(const Group& group, Slot slot) {
     const io::BlockingDrive* held = group.drive(slot);

@@ -129,8 +129,7 @@ void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries
                 auto drive = provider_.open(found[*index].identity.path, io::OpenMode::kExclusive);
                 // Another drive with its superblock is a copy: it lacks what was written between
                 // the copying and the loss, and no bitmap knows of that.
-                const bool is_same = found[*index].identity.serial.substr(
-                                         0, format::kSerialBytesMax) == member.serial;
+                const bool is_same = has_serial(member, found[*index].identity.serial);
                 Status status = drive.ok()
                                     ? group.take_back(slot, std::move(drive).value(),
                                                       by_bitmap && member.by_bitmap && is_same)

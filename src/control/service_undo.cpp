@@ -167,18 +167,13 @@ Result<Uuid> ServiceImpl::find_undo(const std::string& name) {
 Result<std::string> ServiceImpl::find_undo_drive(const UndoRecord& record, const UndoDrive& wanted,
                                                  std::span<const ScanEntry> entries) {
     // A scan does not look at those that are in use.
-    if (const Running* running = find_running(record.group)) {
-        const std::vector<format::Member>& members = running->group->record().members;
-        for (std::size_t index = 0; index < members.size(); ++index) {
-            const Slot slot(static_cast<std::uint8_t>(index));
-            if (members[index].drive != wanted.member || !running->group->is_live(slot)) continue;
-            const io::DriveIdentity& identity = running->group->drive(slot)->identity();
-            for (const ScanEntry& entry : entries) {
-                if (!is_marked(entry, record, wanted)) continue;
-                return copies(identity, entry.drive.identity, record);
-            }
-            return identity.path;
+    if (const std::optional<MemberPlace> place = find_live_member(wanted.member)) {
+        const io::DriveIdentity& identity = place->running->group->drive(place->slot)->identity();
+        for (const ScanEntry& entry : entries) {
+            if (!is_marked(entry, record, wanted)) continue;
+            return copies(identity, entry.drive.identity, record);
         }
+        return identity.path;
     }
     return find_marked(entries, record, wanted);
 }

@@ -115,6 +115,10 @@ std::string_view to_text(LeaveReason reason) {
     return "unknown";
 }
 
+bool has_serial(const Member& member, std::string_view serial) {
+    return member.serial == serial.substr(0, kSerialBytesMax);
+}
+
 bool is_live(const Member& member) {
     return member.state == MemberState::kInSync || member.state == MemberState::kRebuilding;
 }

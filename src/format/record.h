@@ -94,6 +94,8 @@ struct GroupRecord {
 
 /// Takes part in the group now: kInSync or kRebuilding.
 bool is_live(const Member& member);
+/// Whether the drive of that serial number, of any length, is the one that the record knows.
+bool has_serial(const Member& member, std::string_view serial);
 
 /// Whether every field can be stored and makes sense with the others; what a decoder refuses, an
 /// encoder is never given. kBadSuperblock or kUnsupportedLayout, naming the field.

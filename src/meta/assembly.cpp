@@ -17,10 +17,6 @@ using format::LeaveReason;
 using format::Member;
 using format::MemberState;
 
-bool has_serial(const Member& member, const std::string& serial) {
-    return member.serial == serial.substr(0, format::kSerialBytesMax);
-}
-
 /// One group's way from claims to a candidate.
 class GroupAssembler {
   public:

@@ -70,6 +70,8 @@ class Schedule {
     /// Whether a member more may be lost now: never one more than the level survives, and none
     /// while stripes are in doubt.
     bool may_lose(const GroupInfo& info);
+    /// A member that may be hurt now; null when none may.
+    DriveState* choose_victim();
     bool has_redundancy() const { return shape_.level != Level::kRaid0; }
     std::string spare_serial();
     void tell(const std::string& text);
@@ -182,6 +184,12 @@ bool Schedule::may_lose(const GroupInfo& info) {
     return has_redundancy() && is_whole(info) && !info.task && !is_hurt;
 }
 
+DriveState* Schedule::choose_victim() {
+    const GroupInfo info = group();
+    if (!may_lose(info)) return nullptr;
+    return &world_.drives().drive(info.members[random_.below(info.members.size())].serial);
+}
+
 // ---- faults -------------------------------------------------------------------------------------
 
 void Schedule::hurt() {
@@ -251,12 +259,11 @@ bool Schedule::start_again() {
 }
 
 bool Schedule::pull() {
-    const GroupInfo info = group();
-    if (!may_lose(info)) return false;
-    const control::MemberInfo& member = info.members[random_.below(info.members.size())];
-    tell(fmt::format("pull {}", member.serial));
-    world_.drives().drive(member.serial).gone = true;
-    pulled_.push_back(member.serial);
+    DriveState* const drive = choose_victim();
+    if (drive == nullptr) return false;
+    tell(fmt::format("pull {}", drive->serial));
+    drive->gone = true;
+    pulled_.push_back(drive->serial);
     return true;
 }
 
@@ -290,34 +297,29 @@ bool Schedule::replace() {
 }
 
 bool Schedule::fail() {
-    const GroupInfo info = group();
-    if (!may_lose(info)) return false;
-    const control::MemberInfo& member = info.members[random_.below(info.members.size())];
-    tell(fmt::format("fail {}", member.serial));
-    const auto failed = world_.service().fail_drive({member.serial, std::nullopt});
+    const DriveState* const drive = choose_victim();
+    if (drive == nullptr) return false;
+    tell(fmt::format("fail {}", drive->serial));
+    const auto failed = world_.service().fail_drive({drive->serial, std::nullopt});
     // It may have become needed since it was looked at.
     return failed.ok();
 }
 
 bool Schedule::read_errors() {
-    const GroupInfo info = group();
-    if (!may_lose(info)) return false;
-    const control::MemberInfo& member = info.members[random_.below(info.members.size())];
-    tell(fmt::format("read errors of {}", member.serial));
-    world_.drives().drive(member.serial).read_errors =
-        static_cast<std::uint32_t>(1 + random_.below(3));
+    DriveState* const drive = choose_victim();
+    if (drive == nullptr) return false;
+    tell(fmt::format("read errors of {}", drive->serial));
+    drive->read_errors = static_cast<std::uint32_t>(1 + random_.below(3));
     return true;
 }
 
 bool Schedule::write_errors() {
-    const GroupInfo info = group();
-    if (!may_lose(info)) return false;
-    const control::MemberInfo& member = info.members[random_.below(info.members.size())];
-    tell(fmt::format("write errors of {}", member.serial));
-    DriveState& drive = world_.drives().drive(member.serial);
-    drive.fails_writes = true;
+    DriveState* const drive = choose_victim();
+    if (drive == nullptr) return false;
+    tell(fmt::format("write errors of {}", drive->serial));
+    drive->fails_writes = true;
     world_.time().after(random_.below(200 * kNanosecondsPerMillisecond),
-                        [&drive] { drive.fails_writes = false; });
+                        [drive] { drive->fails_writes = false; });
     return true;
 }
 
