@@ -26,8 +26,7 @@ void check(std::span<const std::byte> bytes) {
     const auto header = format::decode_bitmap_page(bytes, format::get_uuid(bytes, kGroupAt), page);
     if (!header.ok() || page >= format::kBitmapPagesMax) return;
     std::vector<std::byte> again(format::kBitmapPageBytes);
-    format::encode(*header, bytes.subspan(format::kBitmapHeaderBytes, format::kBitsPerPage / 8),
-                   again);
+    format::encode(*header, format::bitmap_maps(bytes), again);
     WARPRAID_ASSERT(std::equal(again.begin(), again.end(), bytes.begin()));
 }
 

@@ -54,8 +54,8 @@ Result<std::unique_ptr<Rig>> Rig::make(const Clock& clock, DriveSet& drives,
     options.group.bytes[0] = 1;
     options.regions =
         static_cast<std::uint32_t>(divide_up(layout.stripes(), region_stripes(layout)));
-    rig->bitmap_ = std::make_unique<intent::Bitmap>(options, std::span<const std::uint64_t>(),
-                                                    *rig->reactor_, *rig);
+    rig->bitmap_ =
+        std::make_unique<intent::Bitmap>(options, format::BitmapContent{}, *rig->reactor_, *rig);
     array::EngineOptions engine_options{layout, region_stripes(layout)};
     rig->engine_ = std::make_unique<array::Engine>(engine_options, *rig->reactor_, *rig->arena_,
                                                    *rig->coder_, *rig->bitmap_, *rig);

@@ -109,6 +109,7 @@ Json to_json(const control::GroupInfo& group) {
                 {"task", group.task ? to_json(*group.task) : Json(nullptr)},
                 {"last_verify", group.last_verify ? to_json(*group.last_verify) : Json(nullptr)},
                 {"dirty_regions", group.dirty_regions},
+                {"missed_regions", group.missed_regions},
                 {"regions", group.regions},
                 {"resynced_bytes", group.resynced_bytes},
                 {"rebuild_bytes_per_second_max", group.rebuild_bytes_per_second_max},

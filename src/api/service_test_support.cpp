@@ -97,6 +97,7 @@ control::GroupInfo sample_group() {
                                         .unreadable = 1,
                                         .finished = true};
     group.dirty_regions = 5;
+    group.missed_regions = 3;
     group.regions = 1000;
     group.resynced_bytes = 1048576;
     group.rebuild_bytes_per_second_max = 209'715'200;

@@ -70,7 +70,7 @@ void Membership::start_rebuild(std::uint32_t slot, const intent::Bitmap& bitmap)
     const MemberView& member = view_.members[slot];
     rebuild.cursor = Cursor{};
     if (member.by_bitmap) {
-        rebuild.stale = bitmap.snapshot();
+        rebuild.stale = bitmap.dirty_or_missed();
         mask_tail(rebuild.stale);
     } else {
         // Whole regions below the checkpoint are valid; a region it cuts is done again.

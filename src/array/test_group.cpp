@@ -158,7 +158,8 @@ TestGroup::TestGroup(const geometry::Shape& shape, std::uint64_t region_stripes,
     intent::Options options;
     options.group.bytes[0] = 1;
     options.regions = static_cast<std::uint32_t>(divide_up(layout_.stripes(), region_stripes));
-    bitmap_ = std::make_unique<intent::Bitmap>(options, dirty, reactor_, *this);
+    bitmap_ = std::make_unique<intent::Bitmap>(
+        options, format::BitmapContent{{dirty.begin(), dirty.end()}, {}}, reactor_, *this);
     const EngineOptions engine_options{layout_, region_stripes, 24};
     engine_ = std::make_unique<Engine>(engine_options, reactor_, *arena_, *coder_, *bitmap_, *this);
     engine_->set_suspect_regions(dirty);

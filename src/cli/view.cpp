@@ -187,6 +187,7 @@ std::string view_group(const Json& group) {
     shown += line("rebuild rate", rate == 0 ? "unlimited" : format_size(rate) + "/s at most") +
              line("dirty regions",
                   number_text(group, "dirty_regions") + " of " + number_text(group, "regions")) +
+             line("missed regions", number_text(group, "missed_regions")) +
              line("resynced", size_text(group, "resynced_bytes") + " since the daemon started") +
              line("last verify", verify_text(at(group, "last_verify")));
     const Json& task = at(group, "task");

@@ -21,7 +21,7 @@ const char* const kGroup = R"({"id":0,"uuid":"u","name":"data","state":"rebuildi
     "task":{"progress":{"work":"rebuild","done_bytes":256,"total_bytes":1024,"mismatches":0,
     "unreadable":0,"finished":false},"bytes_per_second":104857600,"eta_seconds":200},
     "last_verify":{"work":"verify","done_bytes":1024,"total_bytes":1024,"mismatches":2,
-    "unreadable":1,"finished":true},"dirty_regions":5,"regions":1000,"resynced_bytes":1048576,
+    "unreadable":1,"finished":true},"dirty_regions":5,"missed_regions":3,"regions":1000,"resynced_bytes":1048576,
     "rebuild_bytes_per_second_max":0,"counters":{"reads":17,"degraded_reads":3}})";
 
 void expect_parts(const std::string& shown, const std::vector<std::string>& parts) {

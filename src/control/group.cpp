@@ -83,20 +83,12 @@ void Group::build_engine(const Start& start) {
         options.group = record_.uuid;
         options.regions = region_count();
         options.idle_ns_before_clear = environment_.options.bitmap_delay_ns;
-        bitmap_ = std::make_unique<intent::Bitmap>(options, start.dirty, *shard.reactor, faults_);
+        bitmap_ = std::make_unique<intent::Bitmap>(options, start.bitmap, *shard.reactor, faults_);
         array::EngineOptions engine_options{.layout = layout_};
         engine_options.region_stripes = record_.region_stripes;
         engine_ = std::make_unique<array::Engine>(
             engine_options, *shard.reactor, *shard.engine_arena, *shard.coder, *bitmap_, faults_);
-        if (start.resync) {
-            engine_->set_suspect_regions(start.dirty);
-        } else {
-            // Only what missing members missed: nothing to wait for but their return.
-            bitmap_->hold_clearing(true);
-            for (std::uint32_t region = 0; region < options.regions; ++region) {
-                bitmap_->clear_after_resync(Region(region));
-            }
-        }
+        if (start.resync) engine_->set_suspect_regions(start.bitmap.dirty);
         recovery_ =
             std::make_unique<tasks::Recovery>(*engine_, *bitmap_, *shard.reactor, rebuild_rate_);
     });
@@ -142,6 +134,7 @@ GroupSample Group::sample() {
         now.progress = recovery_->progress();
         now.recovery_idle = recovery_->idle();
         now.dirty_regions = bitmap_->dirty_count();
+        now.missed_regions = bitmap_->missed_count();
         for (std::uint32_t index = 0; index < layout_.members(); ++index) {
             const Slot slot(static_cast<std::uint8_t>(index));
             now.stale_regions[index] = engine_->stale_regions(slot);

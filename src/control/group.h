@@ -49,7 +49,7 @@ struct GroupSample {
     array::EngineCounters counters;
     tasks::Progress progress;
     bool recovery_idle = true;
-    std::uint32_t dirty_regions = 0;
+    std::uint32_t dirty_regions = 0, missed_regions = 0;
     bool suspect = false;  // regions await resync
     std::array<std::uint32_t, limits::kMembersMax> stale_regions{};
     std::array<std::uint64_t, limits::kMembersMax> rebuilt_bytes{};
@@ -61,9 +61,9 @@ class Group {
         format::GroupRecord record;
         /// By slot; null where there is none. Opened exclusively.
         std::vector<std::unique_ptr<io::BlockingDrive>> drives;
-        std::vector<std::uint64_t> dirty;  // bits of regions, as read from the members
-        bool resync = false;               // dirty regions may hold stripes that disagree
-        bool unclean = false;              // and that is because of a crash
+        format::BitmapContent bitmap;  // as read from the members
+        bool resync = false;           // dirty regions may hold stripes that disagree
+        bool unclean = false;          // and that is because of a crash
         std::uint64_t rebuild_bytes_per_second_max = 0;
     };
     /// What a member's slot holds besides its record.
@@ -178,7 +178,7 @@ class Group {
     Status record_change();
     std::vector<meta::MemberDrive> live_drives() const;
     std::uint32_t slots_not_in_sync() const;
-    bool must_hold_bits() const;
+    bool must_record_missed() const;
     bool has_member_to_leave() const;
     bool is_rebuilding() const;
     void release_retired();

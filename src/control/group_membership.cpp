@@ -98,7 +98,7 @@ void Group::fail(Slot slot, LeaveReason reason) {
     report(Severity::kError, "group-failed", failure_, record_.members[slot.get()].serial);
 }
 
-bool Group::must_hold_bits() const {
+bool Group::must_record_missed() const {
     for (const format::Member& member : record_.members) {
         const bool may_need_bits =
             member.state == MemberState::kMissing || member.state == MemberState::kRebuilding;
@@ -135,10 +135,11 @@ void Group::build_view() {
 void Group::adopt() {
     build_view();
     environment_.shard.run([&] {
+        bitmap_->record_missed(must_record_missed());
         // A member that is to leave is not flushed for the bitmap, and may differ from the copy
         // that takes its place until it is out: after a crash in between their regions are
         // resynced.
-        bitmap_->hold_clearing(must_hold_bits() || has_member_to_leave());
+        bitmap_->hold_clearing(has_member_to_leave());
         engine_->adopt(view_);
         // What was held against a slot until now was done by the drive it had before.
         for (const Slot slot : rebound_) faults_.forget(slot);

@@ -194,6 +194,7 @@ GroupInfo ServiceImpl::describe(Running& running) {
     }
     info.last_verify = group.last_verify();
     info.dirty_regions = now.dirty_regions;
+    info.missed_regions = now.missed_regions;
     info.regions = group.region_count();
     info.resynced_bytes = group.resynced_bytes(now);
     info.rebuild_bytes_per_second_max = group.rebuild_rate();

@@ -85,7 +85,7 @@ struct GroupInfo {
     std::optional<TaskInfo> task;
     /// Last verify pass: stripes checked and found to disagree.
     std::optional<tasks::Progress> last_verify;
-    std::uint32_t dirty_regions = 0, regions = 0;
+    std::uint32_t dirty_regions = 0, missed_regions = 0, regions = 0;
     std::uint64_t resynced_bytes = 0;  // member data bytes since start
     std::uint64_t rebuild_bytes_per_second_max = 0;
     array::EngineCounters counters;

@@ -280,12 +280,13 @@ Result<Group::Start> ServiceImpl::open_members(const meta::Assembly& assembly,
     WARPRAID_TRY_ASSIGN(const geometry::Layout layout, geometry::Layout::make(start.record.shape));
     const auto regions =
         static_cast<std::uint32_t>(divide_up(layout.stripes(), start.record.region_stripes));
-    WARPRAID_TRY_ASSIGN(start.dirty, store_.read_bitmap(start.record, regions, readable));
+    WARPRAID_TRY_ASSIGN(start.bitmap, store_.read_bitmap(start.record, regions, readable));
     meta::Assembly as_opened = assembly;
     as_opened.record = start.record;
-    WARPRAID_TRY(meta::check_dirty_start(as_opened, start.dirty, options));
+    WARPRAID_TRY(meta::check_dirty_start(as_opened, start.bitmap.dirty, options));
     start.resync = !start.record.clean && layout.level() != geometry::Level::kRaid0;
     start.unclean = start.resync;
+    if (!start.resync) start.bitmap.note_agreement();
     return start;
 }
 

@@ -34,14 +34,15 @@ std::vector<std::uint64_t> all_bits(std::uint32_t regions) {
 Status write_bitmap(io::BlockingDrive& drive, const Uuid& group,
                     std::span<const std::uint64_t> bits) {
     const std::span<const std::byte> all = std::as_bytes(bits);
-    constexpr std::size_t kBytesPerPage = format::kBitsPerPage / 8;
+    constexpr std::size_t kBytesPerPage = format::kBitmapMapBytes;
+    const std::vector<std::byte> none(kBytesPerPage);
     std::vector<std::byte> page_bits(kBytesPerPage);
     std::vector<std::byte> page_bytes(format::kBitmapPageBytes);
     for (std::uint32_t page = 0; page * kBytesPerPage < all.size(); ++page) {
         const std::span<const std::byte> rest = all.subspan(page * kBytesPerPage);
         std::fill(page_bits.begin(), page_bits.end(), std::byte{0});
         std::copy_n(rest.begin(), std::min(rest.size(), kBytesPerPage), page_bits.begin());
-        format::encode(format::BitmapPageHeader{group, page, 1}, page_bits, page_bytes);
+        format::encode(format::BitmapPageHeader{group, page, 1}, {page_bits, none}, page_bytes);
         WARPRAID_TRY(drive.write(
             format::kBitmapOffset + std::uint64_t{page} * format::kBitmapPageBytes, page_bytes));
     }
@@ -201,10 +202,10 @@ Result<std::unique_ptr<Group>> ServiceImpl::start_new_group(const format::GroupR
     if (layout.level() != geometry::Level::kRaid0) {
         // What fresh drives hold does not agree, whatever it is.
         start.resync = true;
-        start.dirty = all_bits(
+        start.bitmap.dirty = all_bits(
             static_cast<std::uint32_t>(divide_up(layout.stripes(), record.region_stripes)));
     }
-    WARPRAID_TRY(prepare_members(record, opened, start.dirty));
+    WARPRAID_TRY(prepare_members(record, opened, start.bitmap.dirty));
     start.record = record;
     start.rebuild_bytes_per_second_max = options_.rebuild_bytes_per_second_max;
     for (OpenedDrive& drive : opened) start.drives.push_back(std::move(drive.drive));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "format/bytes.h"
@@ -13,7 +14,7 @@ namespace warpraid::format {
 namespace {
 
 constexpr std::string_view kMagic = "WARPBITM";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 namespace at {
 constexpr std::size_t kMagic = 0, kVersion = 8, kChecksum = 12, kGroup = 16, kPage = 32,
@@ -37,13 +38,12 @@ std::uint32_t checksum(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-void encode(const BitmapPageHeader& header, std::span<const std::byte> bits,
-            std::span<std::byte> to) {
+void encode(const BitmapPageHeader& header, const BitmapMaps& maps, std::span<std::byte> to) {
     WARPRAID_ASSERT(to.size() == kBitmapPageBytes);
-    WARPRAID_ASSERT(bits.size() == kBitsPerPage / 8);
+    WARPRAID_ASSERT(maps.dirty.size() == kBitmapMapBytes && maps.missed.size() == kBitmapMapBytes);
     WARPRAID_ASSERT(header.page < kBitmapPagesMax);
-    // The bits may already lie in place.
-    std::memmove(to.data() + kBitmapHeaderBytes, bits.data(), bits.size());
+    std::ranges::copy(maps.dirty, to.begin() + kBitmapDirtyOffset);
+    std::ranges::copy(maps.missed, to.begin() + kBitmapMissedOffset);
     std::fill_n(to.begin(), kBitmapHeaderBytes, std::byte{0});
     put_text(to, at::kMagic, kMagic);
     put(to, at::kVersion, kVersion);
@@ -51,6 +51,16 @@ void encode(const BitmapPageHeader& header, std::span<const std::byte> bits,
     put(to, at::kPage, header.page);
     put(to, at::kSequence, header.sequence);
     put(to, at::kChecksum, checksum(to));
+}
+
+void BitmapContent::note_agreement() {
+    missed.resize(std::max(missed.size(), dirty.size()));
+    for (std::size_t i = 0; i < dirty.size(); ++i) missed[i] |= std::exchange(dirty[i], 0);
+}
+
+BitmapMaps bitmap_maps(std::span<const std::byte> from) {
+    return {from.subspan(kBitmapDirtyOffset, kBitmapMapBytes),
+            from.subspan(kBitmapMissedOffset, kBitmapMapBytes)};
 }
 
 Result<BitmapPageHeader> decode_bitmap_page(std::span<const std::byte> from, const Uuid& group,

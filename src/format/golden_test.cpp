@@ -129,16 +129,20 @@ TEST(Golden, spare) {
 
 TEST(Golden, bitmap_page) {
     const BitmapPageHeader header = {sample_group().uuid, 2, 77};
-    Bytes bits(kBitsPerPage / 8);
-    bits[0] = std::byte{0x81};
-    bits[4031] = std::byte{0x80};
+    Bytes dirty(kBitmapMapBytes);
+    dirty[0] = std::byte{0x81};
+    dirty[2015] = std::byte{0x80};
+    Bytes missed(kBitmapMapBytes);
+    missed[0] = std::byte{0x02};
+    missed[2015] = std::byte{0x40};
     Bytes bytes(kBitmapPageBytes);
-    encode(header, bits, bytes);
-    const Bytes kept = golden("bitmap_page_v1.bin", bytes);
+    encode(header, {dirty, missed}, bytes);
+    const Bytes kept = golden("bitmap_page_v2.bin", bytes);
     const auto decoded = decode_bitmap_page(kept, header.group, header.page);
     ASSERT_TRUE(decoded.ok());
     EXPECT_EQ(decoded->sequence, 77u);
-    EXPECT_TRUE(std::equal(bits.begin(), bits.end(), kept.begin() + kBitmapHeaderBytes));
+    EXPECT_TRUE(std::ranges::equal(dirty, bitmap_maps(kept).dirty));
+    EXPECT_TRUE(std::ranges::equal(missed, bitmap_maps(kept).missed));
     seed_corpus("bitmap_page", "page", bytes);
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "format/bitmap_page.h"
 #include "intent/member_io.h"
 
 namespace warpraid::intent {
@@ -38,6 +37,19 @@ class RegionSet {
     std::vector<std::uint64_t> words_;
 };
 
+bool is_set(std::span<const std::uint64_t> words, std::uint32_t region) {
+    const std::size_t word = region / kWordBits;
+    return word < words.size() && (words[word] >> (region % kWordBits) & 1) != 0;
+}
+
+std::uint32_t count_either(const RegionSet& one, const RegionSet& other) {
+    std::uint32_t count = 0;
+    for (std::size_t i = 0; i < one.words().size(); ++i) {
+        count += static_cast<std::uint32_t>(std::popcount(one.words()[i] | other.words()[i]));
+    }
+    return count;
+}
+
 /// A page is written to all members at once, one round at a time; whoever wants more meanwhile goes
 /// into the next round.
 struct Page {
@@ -51,7 +63,7 @@ struct Page {
 }  // namespace
 
 struct Bitmap::Impl final : MemberIoOwner {
-    Impl(const Options& options_in, std::span<const std::uint64_t> dirty, io::Reactor& reactor_in,
+    Impl(const Options& options_in, const format::BitmapContent& found, io::Reactor& reactor_in,
          Listener& listener_in);
 
     void page_written(MemberIo& member, std::uint32_t page, int error) override;
@@ -66,6 +78,7 @@ struct Bitmap::Impl final : MemberIoOwner {
 
     void start_clearing(bool aged_only);
     void finish_clearing();
+    void record_missed(bool record);
 
     void release_debts(MemberIo& member);
     void set_members(std::span<const Target> targets);
@@ -76,13 +89,16 @@ struct Bitmap::Impl final : MemberIoOwner {
     Listener& listener;
     std::vector<Page> pages;
 
-    RegionSet bits;     // what the disks must say at the latest before the next data write
+    RegionSet bits;     // dirty: what the disks must say at the latest before the next data write
     RegionSet durable;  // surely set on the disks of every member, now and after each round
     RegionSet images;   // what the round in flight of each page writes
     RegionSet written;  // may be set on the disk of some member
     RegionSet touched;  // written since the last sweep
     RegionSet busy;     // writers > 0
     RegionSet awaiting_resync;
+    RegionSet missed;
+    RegionSet missed_images;  // as images and written, of what was missed
+    RegionSet missed_written;
     RegionSet clearing;  // to be cleared once the flush under way has ended well
     std::vector<std::uint32_t> writers;
 
@@ -92,13 +108,14 @@ struct Bitmap::Impl final : MemberIoOwner {
     IntrusiveFifo<Waiter> waiters;
 
     bool hold = false;
+    bool recording = false;
     bool flushing = false;
     bool clear_failed = false;
     std::uint32_t flushes_pending = 0;
     std::uint64_t next_sweep_ns = 0;
 };
 
-Bitmap::Impl::Impl(const Options& options_in, std::span<const std::uint64_t> dirty,
+Bitmap::Impl::Impl(const Options& options_in, const format::BitmapContent& found,
                    io::Reactor& reactor_in, Listener& listener_in)
     : options(options_in),
       reactor(reactor_in),
@@ -111,13 +128,19 @@ Bitmap::Impl::Impl(const Options& options_in, std::span<const std::uint64_t> dir
       touched(bits.words().size()),
       busy(bits.words().size()),
       awaiting_resync(bits.words().size()),
+      missed(bits.words().size()),
+      missed_images(bits.words().size()),
+      missed_written(bits.words().size()),
       clearing(bits.words().size()),
       writers(options_in.regions),
       next_sweep_ns(reactor_in.now_ns() + options_in.idle_ns_before_clear) {
     WARPRAID_ASSERT(options.regions > 0 && options.regions <= limits::kRegionsMax);
     for (std::uint32_t region = 0; region < options.regions; ++region) {
-        const std::size_t word = region / kWordBits;
-        if (word >= dirty.size() || (dirty[word] >> (region % kWordBits) & 1) == 0) continue;
+        if (is_set(found.missed, region)) {
+            missed.add(region);
+            missed_written.add(region);
+        }
+        if (!is_set(found.dirty, region)) continue;
         bits.add(region);
         written.add(region);
         awaiting_resync.add(region);
@@ -138,19 +161,24 @@ void Bitmap::Impl::start_round(std::uint32_t number) {
     const std::span<std::uint64_t> sure = durable.page(number);
     std::ranges::copy(now, image.begin());
     // Until the round has ended the disks hold the old or the new page.
+    const std::span<std::uint64_t> missed_image = missed_images.page(number);
+    std::ranges::copy(missed.page(number), missed_image.begin());
     const std::span<std::uint64_t> possible = written.page(number);
+    const std::span<std::uint64_t> missed_possible = missed_written.page(number);
     for (std::size_t i = 0; i < sure.size(); ++i) {
         sure[i] &= image[i];
         possible[i] |= image[i];
+        missed_possible[i] |= missed_image[i];
     }
 
     const format::BitmapPageHeader header{options.group, number, page.sequence};
+    const format::BitmapMaps maps{std::as_bytes(image), std::as_bytes(missed_image)};
     page.pending = 1;  // kept until all are submitted
     for (const auto& member : members) {
         ++page.pending;
         member->owes_page[number] = true;
         if (member->failed) continue;  // its debt is taken off when it leaves the membership
-        format::encode(header, std::as_bytes(image), member->image(number));
+        format::encode(header, maps, member->image(number));
         member->write(number);
     }
     if (--page.pending == 0) finish_round(number);
@@ -165,6 +193,7 @@ void Bitmap::Impl::finish_round(std::uint32_t number) {
     }
     std::ranges::copy(images.page(number), durable.page(number).begin());
     std::ranges::copy(images.page(number), written.page(number).begin());
+    std::ranges::copy(missed_images.page(number), missed_written.page(number).begin());
 }
 
 void Bitmap::Impl::start_wanted_rounds() {
@@ -258,6 +287,22 @@ void Bitmap::Impl::finish_clearing() {
     start_wanted_rounds();
 }
 
+// ---- what members that are away missed ----------------------------------------------------------
+
+void Bitmap::Impl::record_missed(bool record) {
+    recording = record;
+    for (std::size_t i = 0; i < missed.words().size(); ++i) {
+        std::uint64_t& word = missed.words()[i];
+        if (recording) {
+            // Dirty on the disks already; the write that clears that will set this.
+            word |= bits.words()[i];
+        } else if (std::exchange(word, 0) != 0) {
+            pages[i / kWordsPerPage].wanted = true;
+        }
+    }
+    start_wanted_rounds();
+}
+
 // ---- membership ---------------------------------------------------------------------------------
 
 /// Takes off what a leaver still owes to the rounds and to the flush under way: its completions are
@@ -313,9 +358,9 @@ void Bitmap::Impl::discard_departed() {
 
 // ---- interface ----------------------------------------------------------------------------------
 
-Bitmap::Bitmap(const Options& options, std::span<const std::uint64_t> dirty, io::Reactor& reactor,
+Bitmap::Bitmap(const Options& options, const format::BitmapContent& found, io::Reactor& reactor,
                Listener& listener)
-    : impl_(std::make_unique<Impl>(options, dirty, reactor, listener)) {
+    : impl_(std::make_unique<Impl>(options, found, reactor, listener)) {
     reactor.add_poller(*this);
 }
 
@@ -332,6 +377,10 @@ void Bitmap::hold_clearing(bool hold) {
     impl_->hold = hold;
 }
 
+void Bitmap::record_missed(bool record) {
+    impl_->record_missed(record);
+}
+
 bool Bitmap::begin_write(Waiter& waiter) {
     Impl& impl = *impl_;
     WARPRAID_ASSERT(waiter.first <= waiter.last && waiter.last.get() < impl.options.regions);
@@ -339,6 +388,7 @@ bool Bitmap::begin_write(Waiter& waiter) {
         if (impl.writers[region]++ == 0) impl.busy.add(region);
         impl.touched.add(region);
         impl.clearing.remove(region);
+        if (impl.recording) impl.missed.add(region);
         if (impl.bits.has(region)) continue;
         impl.bits.add(region);
         impl.pages[region / format::kBitsPerPage].wanted = true;
@@ -363,17 +413,19 @@ bool Bitmap::is_dirty(Region region) const {
 }
 
 std::uint32_t Bitmap::dirty_count() const {
-    std::uint32_t count = 0;
-    for (std::size_t i = 0; i < impl_->bits.words().size(); ++i) {
-        const std::uint64_t either = impl_->bits.words()[i] | impl_->written.words()[i];
-        count += static_cast<std::uint32_t>(std::popcount(either));
-    }
-    return count;
+    return count_either(impl_->bits, impl_->written);
 }
 
-std::vector<std::uint64_t> Bitmap::snapshot() const {
-    const auto words = static_cast<std::ptrdiff_t>(divide_up(impl_->options.regions, kWordBits));
-    return {impl_->bits.words().begin(), impl_->bits.words().begin() + words};
+std::uint32_t Bitmap::missed_count() const {
+    return count_either(impl_->missed, impl_->missed_written);
+}
+
+std::vector<std::uint64_t> Bitmap::dirty_or_missed() const {
+    std::vector<std::uint64_t> either(divide_up(impl_->options.regions, kWordBits));
+    for (std::size_t i = 0; i < either.size(); ++i) {
+        either[i] = impl_->bits.words()[i] | impl_->missed.words()[i];
+    }
+    return either;
 }
 
 void Bitmap::clear_after_resync(Region region) {

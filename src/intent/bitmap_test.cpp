@@ -28,6 +28,11 @@ struct Watcher {
     virtual void flush_ends(std::size_t drive) = 0;
 };
 
+bool format_bit(std::span<const std::byte> map, std::uint32_t region) {
+    const std::uint32_t bit = region % format::kBitsPerPage;
+    return (std::to_integer<unsigned>(map[bit / 8]) >> (bit % 8) & 1) != 0;
+}
+
 class HeldDrive final : public io::Drive {
   public:
     HeldDrive(io::Reactor& reactor, std::size_t number) : reactor_(reactor), number_(number) {
@@ -59,11 +64,10 @@ class HeldDrive final : public io::Drive {
         while (held_.size() > 0) release_one(error);
     }
     bool has_bit(std::uint32_t region) const {
-        const std::uint32_t page = region / format::kBitsPerPage;
-        const std::uint32_t bit = region % format::kBitsPerPage;
-        const std::byte* bits =
-            disk_.data() + page * format::kBitmapPageBytes + format::kBitmapHeaderBytes;
-        return (std::to_integer<unsigned>(bits[bit / 8]) >> (bit % 8) & 1) != 0;
+        return format_bit(format::bitmap_maps(page_of(region)).dirty, region);
+    }
+    bool has_missed(std::uint32_t region) const {
+        return format_bit(format::bitmap_maps(page_of(region)).missed, region);
     }
     bool page_is_whole(std::uint32_t page, const Uuid& group) const {
         const auto bytes =
@@ -74,6 +78,10 @@ class HeldDrive final : public io::Drive {
     Watcher* watcher = nullptr;
 
   private:
+    std::span<const std::byte> page_of(std::uint32_t region) const {
+        return std::span(disk_).subspan(region / format::kBitsPerPage * format::kBitmapPageBytes,
+                                        format::kBitmapPageBytes);
+    }
     void apply(const io::Command& command) {
         if (command.opcode == io::Opcode::kFlush) {
             if (watcher != nullptr) watcher->flush_ends(number_);
@@ -108,7 +116,7 @@ struct TestWaiter : Waiter {
 
 class BitmapTest : public ::testing::Test, public Listener {
   protected:
-    void make(std::span<const std::uint64_t> dirty = {}, std::size_t members = 3) {
+    void make(const format::BitmapContent& found = {}, std::size_t members = 3) {
         for (std::size_t i = 0; i < members; ++i) {
             drives.push_back(std::make_unique<HeldDrive>(reactor, i));
         }
@@ -117,7 +125,7 @@ class BitmapTest : public ::testing::Test, public Listener {
         options.regions = kRegions;
         options.idle_ns_before_clear = kIdleNs;
         group = options.group;
-        bitmap = std::make_unique<Bitmap>(options, dirty, reactor, *this);
+        bitmap = std::make_unique<Bitmap>(options, found, reactor, *this);
         for (std::size_t i = 0; i < members; ++i) present |= 1u << i;
         announce();
         settle();
@@ -269,8 +277,7 @@ TEST_F(BitmapTest, a_write_during_the_clearing_round_waits_for_its_bit_again) {
 }
 
 TEST_F(BitmapTest, nothing_is_cleared_while_held_or_while_a_region_awaits_resync) {
-    const std::array<std::uint64_t, 1> dirty = {1};
-    make(dirty);
+    make({{1}, {}});
     EXPECT_TRUE(drives[0]->has_bit(0)) << "newcomers get what was found dirty";
     bitmap->clear_idle_now();
     settle();
@@ -382,9 +389,55 @@ TEST_F(BitmapTest, without_members_every_write_goes_on) {
     end(other);
 }
 
-// Random writes, sweeps, faults and changes of membership with commands ending in any order. Two
+TEST_F(BitmapTest, what_was_missed_is_noted_by_the_write_that_clears_what_is_dirty) {
+    make();
+    TestWaiter before(5, 5);
+    TestWaiter during(6, 6);
+    begin(before);
+    settle();
+    present = 0b011;  // the third member leaves in the middle of a write
+    bitmap->record_missed(true);
+    announce();
+    settle();
+    EXPECT_FALSE(drives[0]->has_missed(5)) << "no write for its own sake: it is dirty";
+    begin(during);
+    settle();
+    end(before);
+    end(during);
+    bitmap->clear_idle_now();
+    settle();
+    EXPECT_EQ(bitmap->dirty_count(), 0u) << "what was missed is no reason to stay dirty";
+    EXPECT_EQ(bitmap->missed_count(), 2u);
+    EXPECT_EQ(bitmap->dirty_or_missed().front(), 0b1100000u);
+    for (const std::uint32_t region : {5u, 6u}) {
+        EXPECT_TRUE(drives[0]->has_missed(region) && drives[1]->has_missed(region)) << region;
+        EXPECT_FALSE(drives[0]->has_bit(region)) << region;
+    }
+    present = 0b111;
+    announce();
+    settle();
+    EXPECT_TRUE(drives[2]->has_missed(6)) << "until it is in sync";
+    bitmap->record_missed(false);
+    settle();
+    for (const auto& drive : drives) EXPECT_FALSE(drive->has_missed(5) || drive->has_missed(6));
+}
+
+TEST_F(BitmapTest, what_was_found_missed_stays_so_while_it_is_recorded) {
+    make({{0b01}, {0b10}});
+    bitmap->record_missed(true);
+    EXPECT_EQ(bitmap->missed_count(), 2u) << "who is away lacks what is dirty as well";
+    EXPECT_EQ(bitmap->dirty_count(), 1u);
+    bitmap->clear_after_resync(Region(0));
+    bitmap->clear_idle_now();
+    settle();
+    EXPECT_EQ(bitmap->dirty_count(), 0u);
+    EXPECT_TRUE(drives[0]->has_missed(0) && drives[0]->has_missed(1));
+}
+
+// Random writes, sweeps, faults and changes of membership with commands ending in any order. Three
 // rules are checked at every step: a granted write has its bits on all live disks until it ends; a
-// bit leaves a disk only when every live member was flushed after the region's last write ended.
+// bit leaves a disk only when every live member was flushed after the region's last write ended;
+// what was written while somebody was away is dirty or missed on a live disk.
 class BitmapRules : public BitmapTest, public Watcher {
   protected:
     static constexpr std::uint32_t kUsed = 24;  // regions written, around the page boundary
@@ -398,10 +451,9 @@ class BitmapRules : public BitmapTest, public Watcher {
             const std::uint32_t region = region_at(index);
             const std::uint32_t of_page = region / format::kBitsPerPage;
             if (!format::decode_bitmap_page(page, group, of_page).ok()) continue;
-            const std::uint32_t bit = region % format::kBitsPerPage;
-            const std::byte byte = page[format::kBitmapHeaderBytes + bit / 8];
-            const bool set = (std::to_integer<unsigned>(byte) >> (bit % 8) & 1) != 0;
-            if (set || !drives[drive]->has_bit(region)) continue;
+            if (format_bit(format::bitmap_maps(page).dirty, region) ||
+                !drives[drive]->has_bit(region))
+                continue;
             for (std::size_t other = 0; other < drives.size(); ++other) {
                 if ((present >> other & 1) == 0) continue;
                 ASSERT_GT(flushed_at[other], ended_at[index]) << "region " << region;
@@ -411,6 +463,10 @@ class BitmapRules : public BitmapTest, public Watcher {
     void flush_starts(std::size_t drive) override { flush_started_at[drive] = ++time; }
     void flush_ends(std::size_t drive) override { flushed_at[drive] = flush_started_at[drive]; }
 
+    void check() {
+        check_granted();
+        check_owed();
+    }
     void check_granted() {
         for (const auto& write : writes) {
             if (!write->granted) continue;
@@ -419,8 +475,28 @@ class BitmapRules : public BitmapTest, public Watcher {
                     if ((present >> i & 1) == 0 || (joining >> i & 1) != 0) continue;
                     ASSERT_TRUE(drives[i]->has_bit(r)) << "drive " << i << " region " << r;
                 }
+                if (recording) owed[r - region_at(0)] = true;
             }
         }
+    }
+    void check_owed() {
+        for (std::uint32_t index = 0; index < kUsed; ++index) {
+            if (!owed[index]) continue;
+            const std::uint32_t region = region_at(index);
+            bool known = false;
+            for (std::size_t i = 0; i < drives.size(); ++i) {
+                if ((present >> i & 1) == 0) continue;
+                known = known || drives[i]->has_bit(region) || drives[i]->has_missed(region);
+            }
+            ASSERT_TRUE(known) << "region " << region;
+        }
+    }
+    void clear_or_toggle(SeededRandom& random) {
+        bitmap->clear_idle_now();
+        if (random.below(100) != 0) return;
+        recording = !recording;
+        owed.fill(false);
+        bitmap->record_missed(recording);
     }
 
     std::uint64_t time = 0;
@@ -428,6 +504,8 @@ class BitmapRules : public BitmapTest, public Watcher {
     std::array<std::uint64_t, 64> flush_started_at{};
     std::array<std::uint64_t, 64> flushed_at{};
     std::uint32_t joining = 0;  // came while writes were under way: has not got their bits yet
+    bool recording = false;
+    std::array<bool, kUsed> owed{};  // what somebody who is away lacks
     std::vector<std::unique_ptr<TestWaiter>> writes;
 };
 
@@ -477,7 +555,7 @@ TEST_F(BitmapRules, hold_whatever_the_order_of_completions) {
                 }
                 break;
             case 4:
-                bitmap->clear_idle_now();
+                clear_or_toggle(random);
                 break;
             default:
                 drives[pick]->release_one();
@@ -487,7 +565,7 @@ TEST_F(BitmapRules, hold_whatever_the_order_of_completions) {
         turn(random.below(20) == 0 ? kIdleNs : 1);
         if (bitmap->dirty_count() < before) ++cleared;
         if (writes.empty()) joining = 0;
-        check_granted();
+        check();
         if (HasFatalFailure()) return;
     }
     for (int i = 0; i < 20; ++i) settle();

@@ -179,15 +179,28 @@ std::uint32_t pages_for(std::uint32_t regions) {
     return static_cast<std::uint32_t>(divide_up(regions, format::kBitsPerPage));
 }
 
+std::span<std::uint64_t> words_of_page(std::vector<std::uint64_t>& words, std::uint32_t page) {
+    constexpr std::size_t kWordsPerPage = format::kBitsPerPage / 64;
+    const std::span<std::uint64_t> rest = std::span(words).subspan(page * kWordsPerPage);
+    return rest.first(std::min(rest.size(), kWordsPerPage));
+}
+
+/// `to` may be shorter: the group ends there.
+void add_bits(std::span<std::uint64_t> to, std::span<const std::byte> from) {
+    for (std::size_t i = 0; i < to.size() * 8; ++i) {
+        to[i / 8] |= std::to_integer<std::uint64_t>(from[i]) << (8 * (i % 8));
+    }
+}
+
 Status write_empty_bitmap(io::BlockingDrive& drive, const format::GroupRecord& record) {
-    const std::vector<std::byte> bits(format::kBitsPerPage / 8);
+    const std::vector<std::byte> none(format::kBitmapMapBytes);
     std::vector<std::byte> bytes(format::kBitmapPageBytes);
     const auto layout = geometry::Layout::make(record.shape);
     WARPRAID_ASSERT(layout.ok());
     const std::uint64_t regions = divide_up(layout->stripes(), record.region_stripes);
     WARPRAID_ASSERT(regions <= limits::kRegionsMax);
     for (std::uint32_t page = 0; page < pages_for(static_cast<std::uint32_t>(regions)); ++page) {
-        format::encode({.group = record.uuid, .page = page, .sequence = 0}, bits, bytes);
+        format::encode({.group = record.uuid, .page = page, .sequence = 0}, {none, none}, bytes);
         WARPRAID_TRY(drive.write(format::kBitmapOffset + page * format::kBitmapPageBytes, bytes));
     }
     return success();
@@ -255,19 +268,19 @@ Status Store::clear(io::BlockingDrive& drive) {
     return drive.flush();
 }
 
-Result<std::vector<std::uint64_t>> Store::read_bitmap(const format::GroupRecord& record,
-                                                      std::uint32_t regions,
-                                                      std::span<const MemberDrive> drives) {
+Result<format::BitmapContent> Store::read_bitmap(const format::GroupRecord& record,
+                                                 std::uint32_t regions,
+                                                 std::span<const MemberDrive> drives) {
     if (regions == 0 || regions > limits::kRegionsMax) {
         return Error{ErrorCode::kInvalidArgument,
                      "a bitmap of " + std::to_string(regions) + " regions"};
     }
-    std::vector<std::uint64_t> bitmap(divide_up(regions, 64));
+    format::BitmapContent bitmap;
+    bitmap.dirty.resize(divide_up(regions, 64));
+    bitmap.missed.resize(bitmap.dirty.size());
     std::vector<std::byte> bytes(format::kBitmapPageBytes);
     for (std::uint32_t page = 0; page < pages_for(regions); ++page) {
-        const std::size_t first_word = std::size_t{page} * format::kBitsPerPage / 64;
-        const std::size_t words =
-            std::min<std::size_t>(bitmap.size() - first_word, format::kBitsPerPage / 64);
+        const std::span<std::uint64_t> dirty = words_of_page(bitmap.dirty, page);
         bool known = false;
         for (const MemberDrive& member : drives) {
             WARPRAID_ASSERT(member.slot.get() < record.members.size());
@@ -278,16 +291,15 @@ Result<std::vector<std::uint64_t>> Store::read_bitmap(const format::GroupRecord&
             }
             known =
                 known || record.members[member.slot.get()].state == format::MemberState::kInSync;
-            for (std::size_t i = 0; i < words * 8; ++i) {
-                const auto byte =
-                    std::to_integer<std::uint64_t>(bytes[format::kBitmapHeaderBytes + i]);
-                bitmap[first_word + i / 8] |= byte << (8 * (i % 8));
-            }
+            const format::BitmapMaps maps = format::bitmap_maps(bytes);
+            add_bits(dirty, maps.dirty);
+            add_bits(words_of_page(bitmap.missed, page), maps.missed);
         }
-        if (!known)
-            std::fill_n(bitmap.begin() + static_cast<std::ptrdiff_t>(first_word), words, ~0ull);
+        if (!known) std::ranges::fill(dirty, ~std::uint64_t{0});
     }
-    if (regions % 64 != 0) bitmap.back() &= (std::uint64_t{1} << regions % 64) - 1;
+    for (std::vector<std::uint64_t>* words : {&bitmap.dirty, &bitmap.missed}) {
+        if (regions % 64 != 0) words->back() &= (std::uint64_t{1} << regions % 64) - 1;
+    }
     return bitmap;
 }
 

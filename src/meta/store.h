@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "format/bitmap_page.h"
 #include "format/md_protective.h"
 #include "format/superblock.h"
 #include "io/drive.h"
@@ -60,12 +61,12 @@ class Store {
     /// Zeroes everything of ours: the drive is blank to every scan.
     Status clear(io::BlockingDrive& drive);
 
-    /// The union of the bitmaps of `drives`, LSB first. Bits are durable on every member in sync,
+    /// The union of the bitmaps of `drives`. Bits are durable on every member in sync,
     /// so a page that one of those holds is believed though another's is torn; a page that no
     /// member in sync holds counts as all dirty.
-    Result<std::vector<std::uint64_t>> read_bitmap(const format::GroupRecord& record,
-                                                   std::uint32_t regions,
-                                                   std::span<const MemberDrive> drives);
+    Result<format::BitmapContent> read_bitmap(const format::GroupRecord& record,
+                                              std::uint32_t regions,
+                                              std::span<const MemberDrive> drives);
 
   private:
     Random& random_;

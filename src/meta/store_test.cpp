@@ -211,24 +211,34 @@ class ReadBitmap : public ::testing::Test {
     static constexpr std::uint32_t kRegions = format::kBitsPerPage + 100;
     ReadBitmap() : record_(shelf_.create(Level::kRaid5, 3)) {}
 
-    void write_page(std::size_t drive, std::uint32_t page, const std::vector<std::uint32_t>& set) {
-        std::vector<std::byte> bits(format::kBitsPerPage / 8);
+    using Regions = std::vector<std::uint32_t>;
+    static std::vector<std::byte> map_of(const Regions& set) {
+        std::vector<std::byte> bits(format::kBitmapMapBytes);
         for (const std::uint32_t bit : set) bits[bit / 8] |= std::byte{1} << bit % 8;
-        format::encode({record_.uuid, page, 7}, bits, {at(drive, page), format::kBitmapPageBytes});
+        return bits;
+    }
+    void write_page(std::size_t drive, std::uint32_t page, const Regions& dirty,
+                    const Regions& missed = {}) {
+        format::encode({record_.uuid, page, 7}, {map_of(dirty), map_of(missed)},
+                       {at(drive, page), format::kBitmapPageBytes});
     }
     std::byte* at(std::size_t drive, std::uint32_t page) {
         return bytes_of(shelf_, drive) + format::kBitmapOffset + page * format::kBitmapPageBytes;
     }
-    std::vector<std::uint32_t> read() {
-        const auto words = shelf_.store.read_bitmap(record_, kRegions, drives());
-        EXPECT_TRUE(words.ok());
-        EXPECT_EQ(words->size(), (kRegions + 63) / 64);
-        std::vector<std::uint32_t> set;
-        for (std::uint32_t i = 0; i < words->size() * 64; ++i) {
-            if (((*words)[i / 64] >> i % 64 & 1) != 0) set.push_back(i);
+    format::BitmapContent read_both() {
+        const auto found = shelf_.store.read_bitmap(record_, kRegions, drives());
+        EXPECT_TRUE(found.ok());
+        return found.ok() ? *found : format::BitmapContent{};
+    }
+    static Regions set_of(const std::vector<std::uint64_t>& words) {
+        EXPECT_EQ(words.size(), (kRegions + 63) / 64);
+        Regions set;
+        for (std::uint32_t i = 0; i < words.size() * 64; ++i) {
+            if ((words[i / 64] >> i % 64 & 1) != 0) set.push_back(i);
         }
         return set;
     }
+    Regions read() { return set_of(read_both().dirty); }
     std::vector<MemberDrive> drives() { return shelf_.faces(record_, {0, 1, 2}); }
 
     Shelf shelf_;
@@ -237,10 +247,20 @@ class ReadBitmap : public ::testing::Test {
 
 TEST_F(ReadBitmap, unites_the_members) {
     for (std::size_t drive = 0; drive < 3; ++drive) {
-        write_page(drive, 0, {static_cast<std::uint32_t>(drive), 9, 32255});
+        write_page(drive, 0, {static_cast<std::uint32_t>(drive), 9, format::kBitsPerPage - 1});
         write_page(drive, 1, {99});
     }
-    EXPECT_EQ(read(), (std::vector<std::uint32_t>{0, 1, 2, 9, 32255, format::kBitsPerPage + 99}));
+    EXPECT_EQ(read(), (Regions{0, 1, 2, 9, format::kBitsPerPage - 1, format::kBitsPerPage + 99}));
+}
+
+TEST_F(ReadBitmap, keeps_apart_what_is_dirty_and_what_was_missed) {
+    write_page(0, 0, {3}, {4, format::kBitsPerPage - 1});
+    write_page(1, 0, {}, {5});
+    write_page(2, 1, {7}, {99});
+    const format::BitmapContent found = read_both();
+    EXPECT_EQ(set_of(found.dirty), (Regions{3, format::kBitsPerPage + 7}));
+    EXPECT_EQ(set_of(found.missed),
+              (Regions{4, 5, format::kBitsPerPage - 1, format::kBitsPerPage + 99}));
 }
 
 TEST_F(ReadBitmap, believes_any_member_in_sync_when_another_page_is_torn) {

@@ -253,14 +253,14 @@ class Daemon:
             lambda found: found["task"] is None
             # The daemon starts a task some time after the command that makes it necessary.
             and found["state"] not in ("resyncing", "rebuilding")
-            and (found["dirty_regions"] == 0 or found["state"] == "degraded"),
+            and bitmap_is_settled(found),
             "group is idle", group, timeout)
 
     def wait_settled(self, timeout=LONG_PATIENCE):
         """No bitmap is about to be tidied: the drives' bytes stay as they are."""
 
         def settled():
-            return all(found["dirty_regions"] == 0 or found["state"] in ("degraded", "held", "offline")
+            return all(bitmap_is_settled(found) or found["state"] in ("held", "offline")
                        for found in self.list("group") if "dirty_regions" in found)
 
         wait_until(settled, "bitmaps are clean", timeout, 0.1)
@@ -320,6 +320,12 @@ class Daemon:
         check(group in outcomes, f"no outcome of {group}: {outcomes}")
         equal((found, outcomes[group]["code"]), (status, code), f"assemble: {outcomes[group]}")
         return outcomes[group]
+
+
+def bitmap_is_settled(group):
+    """No page of it is about to be written by itself."""
+    nobody_is_away = group["state"] in ("optimal", "resyncing")
+    return group["dirty_regions"] == 0 and (not nobody_is_away or group["missed_regions"] == 0)
 
 
 def names_drive(message, name, serials):

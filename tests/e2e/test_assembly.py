@@ -438,6 +438,8 @@ def test_r38_too_many_gone(case):
     hide(drives[1])
     daemon.wait_state("degraded")
     data = write_data(case, daemon)
+    daemon.wait_idle()  # nothing is in doubt when the second one goes
+    check(daemon.group("g")["missed_regions"] > 0, f"what the first missed: {daemon.group('g')}")
     hide(drives[3])
     daemon.wait_state("failed")
     try:
@@ -453,15 +455,7 @@ def test_r38_too_many_gone(case):
         equal((answer.status, answer.code), (1, "group-failed"), f"replacing slot {slot}")
     equal(daemon.group("g")["state"], "failed", "state after offering a blank drive")
     unhide(drives[3])
-    found = daemon.wait_for(lambda found: found["state"] in ("degraded", "offline"),
-                            "the last lost drive makes the group startable")
-    if found["state"] == "offline":
-        # It had written while degraded and could not record its end in order any more: whether a
-        # write was under way when the second drive went is for the operator to say.
-        equal(found["reason_code"], "dirty-degraded", "why the group is not started")
-        check("--force" in found["reason"], found["reason"])
-        daemon.cli("assemble", "g", "--force")
-    equal(daemon.group("g")["state"], "degraded", "state with the last lost drive back")
+    daemon.wait_state("degraded")
     equal(read_data(daemon), data, "data")
     unhide(drives[1])
     daemon.wait_state("optimal")
@@ -484,6 +478,60 @@ def test_r38_comes_back_by_itself(case):
     daemon.wait_state("optimal")
     equal(read_data(daemon), data, "data")
     daemon.verify()
+
+
+def test_r38_asks_when_a_write_is_in_doubt(case):
+    """The second drive goes right after a write: nobody knows that all of it is on the others."""
+    daemon = Daemon(case, bitmap_delay=3600).start(globs(case))
+    drives = daemon.make_drives(5, SMALL)
+    daemon.make_group("raid5", drives, name="g", volume="v-g")
+    daemon.wait_for(lambda found: found["task"] is None, "no task runs")
+    daemon.stop()  # tidies the bitmap
+    daemon.start(globs(case))
+    hide(drives[1])
+    daemon.wait_state("degraded")
+    data = write_data(case, daemon)
+    hide(drives[3])
+    daemon.wait_state("failed")
+    unhide(drives[3])
+    found = daemon.wait_state("offline")
+    equal(found["reason_code"], "dirty-degraded", "why the group is not started")
+    check("--force" in found["reason"], found["reason"])
+    daemon.cli("assemble", "g", "--force")
+    equal(read_data(daemon), data, "data")
+    unhide(drives[1])
+    daemon.wait_state("optimal")
+    daemon.verify()
+
+
+@parametrize("raid5", "raid6")
+def test_degraded_and_idle_at_a_crash(case, level):
+    """What was written without a drive some time before the crash is not in doubt, and is what
+    that drive gets when it comes back."""
+    daemon = Daemon(case).start(globs(case))
+    drives, _ = made_group(case, daemon, level)
+    away = drives[:1] if level == "raid5" else drives[:2]
+    for drive in away:
+        hide(drive)
+    daemon.wait_state("degraded")
+    data = write_data(case, daemon)
+    daemon.wait_idle()
+    missed = daemon.group("g")["missed_regions"]
+    daemon.kill()
+    daemon.start(globs(case))
+    found = daemon.group("g")
+    equal((found["state"], found["dirty_regions"], found["missed_regions"]),
+          ("degraded", 0, missed), "the group after the crash")
+    equal(read_data(daemon), data, "data")
+    for drive in away:
+        unhide(drive)
+    daemon.wait_state("optimal")
+    daemon.wait_idle()
+    equal(daemon.group("g")["missed_regions"], 0, "regions that somebody still lacks")
+    for drive in drives[2:4] if level == "raid6" else drives[2:3]:
+        hide(drive)  # what came back is needed now
+    daemon.wait_state("degraded")
+    equal(read_data(daemon), data, "data from the drives that came back")
 
 
 @parametrize("0x1000-0x4000", "first MiB", "last MiB", "first 34 sectors")
