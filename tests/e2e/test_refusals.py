@@ -2,7 +2,6 @@
 one byte of any drive changed. The letters and numbers are those of the acceptance cases."""
 
 import fcntl
-import json
 import os
 import struct
 import zlib
@@ -413,45 +412,6 @@ def test_r34_create_again(case):
         equal(answer.code, "has-superblock", "creating over a deleted group")
         daemon.cli("create", "group", "raid5", *drives, "--name", "g", "--force")
     equal(daemon.group("g")["state"] in ("optimal", "resyncing"), True, "the new group's state")
-
-
-GOOD_NAMES = ("a", "node1:pv1", "x" * 32, "data_1.old-2", "A@b+c")
-BAD_NAMES = ("x" * 64, "y" * 4096, "a b", "a\tb", "a\nb", "a/b", "..", ".", "-x", 'a"b', "a'b", "a;b",
-             "$(touch hit)", "`touch hit`", "%s%n", "\x01", "ünï")
-
-
-def test_r37_names(case):
-    """A documented set is accepted, everything else refused; no shell or path sees a name."""
-    daemon = Daemon(case).start()
-    drives = daemon.make_drives(3, SMALL)
-    listing = set(os.listdir(case.directory))
-    for name in GOOD_NAMES:
-        daemon.make_group("raid5", drives, name=name, volume=name)
-        equal(daemon.group(name)["name"], name, "the name")
-        clients.qemu_io(case, daemon.uri(name, name), "write -P 1 0 4k", "read -P 1 0 4k")
-        daemon.cli("unexport", "volume", name, name)
-        daemon.cli("delete", "group", name, "--clear")
-    for name in BAD_NAMES:
-        daemon.refused(["create", "group", "raid5", *drives, f"--name={name}"], "bad-name", drives)
-    daemon.refused(["create", "group", "raid5", *drives, "--name=7"], "bad-name", drives)
-    # The tool's own grammar knows that an option's value is missing; a client may send it.
-    equal(daemon.warpraid("create", "group", "raid5", *drives, "--name=").status, 2, "exit status")
-    paths = [str(drive) for drive in drives]
-    for path, body in (("groups", {"level": "raid5", "drives": paths, "name": ""}),
-                       ("volumes", {"group": "g", "name": ""})):
-        status, answer = daemon.http("POST", path, json.dumps(body))
-        equal((status, answer["error"]["code"]), (400, "bad-name"), f"an empty name of {path}")
-    equal(daemon.list("group"), [], "groups after that")
-    daemon.make_group("raid5", drives, export=False, size="32M")
-    daemon.wait_idle()
-    for name in BAD_NAMES:
-        daemon.refused(["edit", "group", "g", f"--name={name}"], "bad-name", drives)
-        daemon.refused(["create", "volume", "g", "1M", f"--name={name}"], "bad-name", drives)
-        daemon.refused(["edit", "volume", "g", "v", f"--name={name}"], "bad-name", drives)
-    equal(set(os.listdir(case.directory)), listing, "files in the test's folder")
-    daemon.cli("edit", "group", "g", "--name", "renamed:1")
-    daemon.restart()
-    equal(daemon.group("renamed:1")["state"], "optimal", "the renamed group's state")
 
 
 def make_ext4(case, path):
