@@ -29,7 +29,7 @@ DESCRIPTION = (
     "Made from docs/api.md by tidy/api_schema.py; that page has the rules that hold everywhere. Served on "
     "Unix sockets: control.sock answers everything, control-ro.sock only GET and HEAD. HEAD is answered "
     "like GET, without the body. Whole numbers are written as digits only: 1.0 is refused.")
-NO_ZERO = r"^[^\u0000]*$"
+NAME = r"^[^\u0000]+$"
 ANY_LEVEL = "; in capitals too, and without `raid`"
 NOT_OBJECTS = ("", "Requests", "Parameters")
 # Which function turns the values of a field into words.
@@ -129,11 +129,11 @@ def fields_of(rows, names):
                                            cells[0].strip("`"), cells[-1]) for cells in rows}
 
 
-def without_zeros(schema):
-    """The same, its strings without zero bytes."""
+def as_names(schema):
+    """The same, its strings neither empty nor with zero bytes."""
     if schema.get("type") == "string" and "anyOf" not in schema:
-        return {**schema, "pattern": NO_ZERO}
-    return {**schema, "items": without_zeros(schema["items"])} if "items" in schema else schema
+        return {**schema, "pattern": NAME}
+    return {**schema, "items": as_names(schema["items"])} if "items" in schema else schema
 
 
 def answer_schema(text, names):
@@ -170,7 +170,7 @@ def body_schema(text, requests):
 def operation(method, path, query, cells, page):
     """What OpenAPI calls an operation, of a row of one of the tables of routes."""
     parameters = [{"name": piece, "in": "path", "required": True,
-                   "schema": {"type": "string", "minLength": 1, "pattern": NO_ZERO}}
+                   "schema": {"type": "string", "pattern": NAME}}
                   for piece in re.findall(r"\{(\w+)\}", path)]
     for name in re.findall(r"(\w+)=", query or ""):
         parameters.append({"name": name, "in": "query", "schema": page["parameters"][name]})
@@ -228,7 +228,7 @@ def make(page_text, errors_text):
     errors = errors_of(errors_text)
     codes_of = refusal_codes(found[""], errors)
     page = {"names": set(objects), "statuses": list(codes_of),
-            "requests": {name: without_zeros(schema)
+            "requests": {name: as_names(schema)
                          for name, schema in fields_of(found["Requests"], set()).items()},
             "parameters": fields_of(found["Parameters"], set())}
     schemas = {}

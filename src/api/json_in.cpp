@@ -77,6 +77,10 @@ class Fields {
   private:
     explicit Fields(Json object) : object_(std::move(object)) {}
     std::optional<Json> extract(const char* name);
+    void take_text(const char* name, std::string& into);
+    /// Every string but a level names something, and an empty one means "any" or "make one up" to
+    /// the service: a script's empty variable must not.
+    void check_name(const char* name, const std::string& given);
     void refuse_type(const char* name, const Json& found, const char* needed) {
         refuse(bad_field(std::string("the field '") + name + "' must be " + needed + ", not " +
                          found.type_name()));
@@ -128,7 +132,7 @@ std::optional<Json> Fields::extract(const char* name) {
     return value;
 }
 
-void Fields::take(const char* name, std::string& into) {
+void Fields::take_text(const char* name, std::string& into) {
     const std::optional<Json> value = extract(name);
     if (!value) return;
     if (!value->is_string()) return refuse_type(name, *value, "a string");
@@ -136,6 +140,19 @@ void Fields::take(const char* name, std::string& into) {
     if (into.find('\0') != std::string::npos) {
         refuse(bad_field(std::string("the field '") + name + "' holds a zero byte"));
     }
+}
+
+void Fields::check_name(const char* name, const std::string& given) {
+    if (!given.empty()) return;
+    refuse(Error{ErrorCode::kBadName, std::string("the field '") + name +
+                                          "' has an empty name: give one of a letter at least, or "
+                                          "leave the field out where that is possible"});
+}
+
+void Fields::take(const char* name, std::string& into) {
+    if (!has(name)) return;
+    take_text(name, into);
+    if (status_.ok()) check_name(name, into);
 }
 
 void Fields::take(const char* name, bool& into) {
@@ -183,13 +200,14 @@ void Fields::take(const char* name, std::vector<std::string>& into) {
         if (into.back().find('\0') != std::string::npos) {
             return refuse(bad_field(std::string("the field '") + name + "' holds a zero byte"));
         }
+        check_name(name, into.back());
     }
 }
 
 void Fields::take(const char* name, geometry::Level& into) {
     if (!has(name)) return;
     std::string text;
-    take(name, text);
+    take_text(name, text);
     if (!status_.ok()) return;
     Result<geometry::Level> level = geometry::parse_level(text);
     if (!level.ok()) {
@@ -224,26 +242,10 @@ Result<control::CreateDrive> parse_create_drive(std::string_view body) {
     return command;
 }
 
-namespace {
-
-/// An empty name means "make one up" to the service: a script's empty variable must not.
-Status take_name(const std::optional<std::string>& given, std::string& into) {
-    if (given && given->empty()) {
-        return Error{ErrorCode::kBadName,
-                     "an empty name was given: leave it out to be given one, or give one of a "
-                     "letter at least"};
-    }
-    into = given.value_or("");
-    return success();
-}
-
-}  // namespace
-
 Result<control::CreateGroup> parse_create_group(std::string_view body) {
     WARPRAID_TRY_ASSIGN(Fields fields, Fields::parse(body));
     control::CreateGroup command;
-    std::optional<std::string> name;
-    fields.take("name", name);
+    fields.take("name", command.name);
     fields.require("level", command.level);
     fields.require("drives", command.drives);
     fields.take("chunk_bytes", command.chunk_bytes);
@@ -253,7 +255,6 @@ Result<control::CreateGroup> parse_create_group(std::string_view body) {
     fields.take("exact_size", command.exact_size);
     fields.take("force", command.force);
     WARPRAID_TRY(fields.finish());
-    WARPRAID_TRY(take_name(name, command.name));
     if (block_bytes == 0) {
         return bad_field("'block_bytes' is 0: give 512 or 4096, or leave it out");
     }
@@ -278,13 +279,11 @@ Result<control::CreateVolume> parse_create_volume(std::string_view body) {
     WARPRAID_TRY_ASSIGN(Fields fields, Fields::parse(body));
     control::CreateVolume command;
     fields.require("group", command.group);
-    std::optional<std::string> name;
-    fields.take("name", name);
+    fields.take("name", command.name);
     std::optional<std::uint64_t> size_bytes;
     fields.take("size_bytes", size_bytes);
     fields.take("count", command.count);
     WARPRAID_TRY(fields.finish());
-    WARPRAID_TRY(take_name(name, command.name));
     // 0 means "all that is free" to the service: a script's empty sum must not.
     if (size_bytes == 0) {
         return Error{ErrorCode::kBadSize,

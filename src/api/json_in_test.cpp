@@ -71,6 +71,26 @@ TEST(JsonIn, the_offending_field_is_named) {
     expect_refused(parse_nothing(R"({"a":1})"), kBad, "'a'");
 }
 
+TEST(JsonIn, an_empty_name_is_no_absent_one) {
+    constexpr ErrorCode kBad = ErrorCode::kBadName;
+    expect_refused(parse_create_drive(R"({"paths":["a",""]})"), kBad, "'paths'");
+    expect_refused(parse_create_group(R"({"level":"raid5","drives":["0"],"name":""})"), kBad,
+                   "'name'");
+    expect_refused(parse_create_group(R"({"level":"raid5","drives":["0",""]})"), kBad, "'drives'");
+    expect_refused(parse_create_group(R"({"level":"","drives":["0"]})"), ErrorCode::kBadLevel,
+                   "'level'");
+    expect_refused(parse_edit_group(R"({"name":""})", "data"), kBad, "'name'");
+    expect_refused(parse_create_volume(R"({"group":""})"), kBad, "'group'");
+    expect_refused(parse_create_volume(R"({"group":"g","name":""})"), kBad, "'name'");
+    expect_refused(parse_edit_volume(R"({"name":""})"), kBad, "'name'");
+    expect_refused(parse_create_spare(R"({"drives":["0"],"group":""})"), kBad, "'group'");
+    expect_refused(parse_replace_drive(R"({"new_drive":""})", "1"), kBad, "'new_drive'");
+    expect_refused(parse_export(R"({"group":"g","volume":""})"), kBad, "'volume'");
+    expect_refused(parse_assemble(R"({"group":""})"), kBad, "'group'");
+    expect_refused(parse_assemble(R"({"preferred_drive":""})"), kBad, "'preferred_drive'");
+    EXPECT_TRUE(parse_assemble("").ok());
+}
+
 TEST(JsonIn, a_volume_of_no_bytes_is_not_all_that_is_free) {
     const auto none = parse_create_volume(R"({"group":"g","size_bytes":0})");
     ASSERT_FALSE(none.ok());

@@ -56,7 +56,10 @@ Result<Target> parse_target(std::string_view text) {
     while (true) {
         const bool is_last = path.find('/') == std::string_view::npos;
         WARPRAID_TRY_ASSIGN(std::string piece, percent_decode(cut(path, '/')));
-        if (piece.empty()) return bad("an empty piece in the request's address");
+        if (piece.empty()) {
+            return Error{ErrorCode::kBadName,
+                         "an empty name in the request's address: give the name of what is meant"};
+        }
         target.pieces.push_back(std::move(piece));
         if (is_last) break;
     }

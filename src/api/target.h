@@ -18,8 +18,8 @@ struct Target {
     std::map<std::string, std::string> query;  // decoded
 };
 
-/// kInvalidArgument: too long, no leading slash, an empty piece, a broken escape, a zero byte, or
-/// a query parameter given twice.
+/// kInvalidArgument: too long, no leading slash, a broken escape, a zero byte, or a query parameter
+/// given twice. kBadName: an empty piece.
 Result<Target> parse_target(std::string_view text);
 
 }  // namespace warpraid::api

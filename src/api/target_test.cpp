@@ -30,14 +30,22 @@ TEST(Target, a_plus_is_a_plus) {
 }
 
 TEST(Target, what_makes_no_sense_is_refused) {
-    for (const char* text : {"", "api", "?a=b", "/", "/a/", "//a", "/a//b", "/%", "/%2", "/%zz",
-                             "/a%00b", "/a?b=1&b=2", "/a?b=%4"}) {
+    for (const char* text :
+         {"", "api", "?a=b", "/%", "/%2", "/%zz", "/a%00b", "/a?b=1&b=2", "/a?b=%4"}) {
         const auto target = parse_target(text);
         ASSERT_FALSE(target.ok()) << text;
         EXPECT_EQ(target.error().code, ErrorCode::kInvalidArgument) << text;
     }
     EXPECT_FALSE(parse_target("/" + std::string(kTargetBytesMax, 'a')).ok());
     EXPECT_TRUE(parse_target("/" + std::string(kTargetBytesMax - 1, 'a')).ok());
+}
+
+TEST(Target, an_empty_piece_is_an_empty_name) {
+    for (const char* text : {"/", "/a/", "//a", "/a//b", "/a/?b=1"}) {
+        const auto target = parse_target(text);
+        ASSERT_FALSE(target.ok()) << text;
+        EXPECT_EQ(target.error().code, ErrorCode::kBadName) << text;
+    }
 }
 
 RC_GTEST_PROP(Target, any_bytes_survive_as_a_piece, (const std::string& text)) {

@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "base/intrusive_list.h"
 #include "base/number_text.h"
+#include "base/printable.h"
 #include "base/random.h"
 #include "base/result.h"
 #include "base/size_text.h"
@@ -60,6 +61,14 @@ TEST(SizeText, prints_one_decimal) {
     EXPECT_EQ(format_size(512), "512 B");
     EXPECT_EQ(format_size(65536), "64.0 KiB");
     EXPECT_EQ(format_size(3 * kGiB), "3.0 GiB");
+}
+
+TEST(Printable, keeps_text_and_hides_what_moves_cursors) {
+    EXPECT_EQ(printable("a\nb\x1b[31m\t\x7f"), "a?b?[31m??");
+    EXPECT_EQ(printable("\xc2\x9b[m\xc2\x80\xc2\x9f"), "?[m??");
+    for (const char* text : {"", "vol1", "\xc3\xbcn\xc3\xaf", "\xc2\xa0", "\xc2"}) {
+        EXPECT_EQ(printable(text), text);
+    }
 }
 
 TEST(TimeText, is_rfc_3339) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/time_text.h"
 
 namespace warpraid {
@@ -38,8 +39,8 @@ void log(LogLevel level, std::string_view text) {
         return;
     }
     const std::string time = format_time(SystemClock().wall_ns());
-    std::fprintf(stderr, "%s %s %.*s\n", time.c_str(), kLevelNames[static_cast<int>(level)],
-                 static_cast<int>(text.size()), text.data());
+    std::fprintf(stderr, "%s %s %s\n", time.c_str(), kLevelNames[static_cast<int>(level)],
+                 printable(text).c_str());
 }
 
 }  // namespace warpraid

@@ -58,7 +58,7 @@ struct Options {
     // Which of these count depends on the command.
     std::vector<std::string> drives;  // ranges expanded, relative paths made absolute
     std::string group, volume, export_name, new_drive, level;
-    std::optional<std::string> name;
+    std::optional<std::string> name, only_group, preferred_drive;
     std::optional<std::uint64_t> size_bytes, chunk_bytes, block_bytes, rate_bytes_per_second;
     std::optional<std::uint64_t> copies, count, generation, after, limit, event;
     bool exact_size = false, force = false, clear = false, read_only = false, destroyed = false;

@@ -1,6 +1,7 @@
 #include "cli/parse.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 
@@ -30,6 +31,24 @@ std::string drive_name(const std::string& word) {
     const bool is_path = word.find('/') != std::string::npos ||
                          (!is_whole_number(word) && std::filesystem::exists(word, error));
     return is_path ? absolute(word) : word;
+}
+
+/// CLI11 finds no value in `--name=`, as of a script whose variable is empty. It is given one that
+/// is empty, which is then refused as any other name that cannot be used.
+std::vector<std::string> with_empty_names(int argc, const char* const* argv) {
+    std::vector<std::string> words;
+    bool has_options = true;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view word = argv[i];
+        has_options = has_options && word != "--";
+        if (has_options && (word == "--name=" || word == "--group=" || word == "--prefer=")) {
+            words.emplace_back(word.substr(0, word.size() - 1));
+            words.emplace_back();
+        } else {
+            words.emplace_back(word);
+        }
+    }
+    return words;
 }
 
 /// Every verb's options land in one Options; CLI11 sees it through these helpers.
@@ -277,7 +296,7 @@ void Grammar::add_create_rest(CLI::App* create) {
     CLI::App* spare = noun(create, "spare", Command::kCreateSpare,
                            "Let drives wait for a member to be lost, and take its place by itself");
     drives(spare, "DRIVES", kDrivesHelp);
-    spare->add_option("--group", options_.group, "Only for this group (any that it fits)")
+    spare->add_option("--group", options_.only_group, "Only for this group (any that it fits)")
         ->type_name("GROUP");
     flag(spare, "--force", options_.force, "Overwrite what is found on the drives");
 }
@@ -359,11 +378,12 @@ void Grammar::add_assembly() {
         "assemble",
         "Look for groups and start what can be started; exit status 0 all run, 3 some incomplete, "
         "4 some refused or corrupt");
-    app->add_option("GROUP", options_.group, "only this one (all)")->type_name("");
+    app->add_option("GROUP", options_.only_group, "only this one (all)")->type_name("");
     flag(app, "--force", options_.force,
          "Start a group whose members disagree or whose parity may be wrong; data may be lost");
     flag(app, "--destroyed", options_.destroyed, "Bring back a group that was deleted");
-    app->add_option("--prefer", options_.new_drive, "When members lived apart: believe this drive")
+    app->add_option("--prefer", options_.preferred_drive,
+                    "When members lived apart: believe this drive")
         ->type_name("DRIVE");
     command(app, Command::kAssemble);
 }
@@ -383,6 +403,9 @@ Status Grammar::finish() {
         options_.drives = {drive_name(drive_)};
     }
     options_.new_drive = drive_name(options_.new_drive);
+    if (options_.preferred_drive) {
+        options_.preferred_drive = drive_name(*options_.preferred_drive);
+    }
     if (options_.command == Command::kEditGroup && !options_.name &&
         !options_.rate_bytes_per_second) {
         return Error{ErrorCode::kInvalidArgument,
@@ -395,7 +418,9 @@ Status Grammar::finish() {
 Parsed Grammar::parse(int argc, const char* const* argv) {
     Parsed parsed;
     try {
-        app_.parse(argc, argv);
+        std::vector<std::string> words = with_empty_names(argc, argv);
+        std::reverse(words.begin(), words.end());  // as CLI11 takes them
+        app_.parse(words);
     } catch (const CLI::ParseError& error) {
         std::ostringstream output;
         std::ostringstream problem;

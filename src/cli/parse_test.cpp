@@ -98,6 +98,28 @@ TEST(CliParse, odd_names_arrive_as_they_are) {
     EXPECT_EQ(options_of({"edit", "group", "g", "--name", "a\nb"}).name, "a\nb");
 }
 
+TEST(CliParse, an_empty_name_is_no_absent_one) {
+    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+             {"edit", "group", "g", "--name="},
+             {"edit", "group", "g", "--name", ""},
+             {"create", "group", "--name=", "raid1", "0", "1"},
+             {"create", "volume", "g", "1M", "--name=", "--count", "2"}}) {
+        EXPECT_EQ(options_of(words).name, "");
+    }
+    for (const std::string& name : {std::string("g"), std::string()}) {
+        EXPECT_EQ(options_of({"create", "spare", "0", "--group=" + name}).only_group, name);
+        EXPECT_EQ(options_of({"create", "spare", "0", "--group", name}).only_group, name);
+        EXPECT_EQ(options_of({"assemble", name}).only_group, name);
+        EXPECT_EQ(options_of({"assemble", "--prefer=" + name}).preferred_drive, name);
+        EXPECT_EQ(options_of({"assemble", "--prefer", name}).preferred_drive, name);
+    }
+    EXPECT_FALSE(options_of({"assemble"}).only_group);
+    EXPECT_FALSE(options_of({"assemble"}).preferred_drive);
+    // What follows is not taken for the value.
+    EXPECT_TRUE(options_of({"assemble", "--prefer=", "--force"}).force);
+    EXPECT_EQ(options_of({"describe", "volume", "--", "g", "--name="}).volume, "--name=");
+}
+
 TEST(CliParse, relative_paths_are_made_whole) {
     const std::string here = std::filesystem::current_path().string();
     EXPECT_EQ(options_of({"create", "drive", "a", "./b", "/c", "--size", "1G"}).drives,

@@ -34,10 +34,6 @@ void put_flag(Json& body, const char* key, bool value) {
     if (value) body[key] = true;
 }
 
-void put_text(Json& body, const char* key, const std::string& value) {
-    if (!value.empty()) body[key] = value;
-}
-
 Request get(std::string target) {
     return Request{
         .method = "GET", .target = std::move(target), .body = {}, .question = {}, .warning = {}};
@@ -114,7 +110,7 @@ Result<Request> create_volume(const Options& options) {
 Result<Request> create_spare(const Options& options) {
     Json body;
     body["drives"] = options.drives;
-    put_text(body, "group", options.group);
+    put(body, "group", options.only_group);
     put_flag(body, "force", options.force);
     return asking(send("POST", under("spares"), body), options.force,
                   "What is on the drives is lost when they become spares.");
@@ -159,13 +155,13 @@ Result<Request> export_volume(const Options& options) {
 
 Result<Request> assemble(const Options& options) {
     Json body;
-    put_text(body, "group", options.group);
+    put(body, "group", options.only_group);
     put_flag(body, "force", options.force);
     put_flag(body, "destroyed", options.destroyed);
-    put_text(body, "preferred_drive", options.new_drive);
+    put(body, "preferred_drive", options.preferred_drive);
     std::string question;
-    if (!options.new_drive.empty()) {
-        question = "Where members lived apart, the history of drive " + options.new_drive +
+    if (options.preferred_drive) {
+        question = "Where members lived apart, the history of drive " + *options.preferred_drive +
                    " is kept and every other one is lost.";
     } else if (options.force) {
         question = "Starting a group by force may make its latest writes unreadable or wrong.";

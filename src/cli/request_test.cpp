@@ -70,8 +70,16 @@ TEST(CliRequest, only_what_was_said_is_sent) {
     EXPECT_EQ(line_of(options), R"(POST /api/v1/volumes {"group":"g"})");
     options = with(Command::kAssemble);
     EXPECT_EQ(line_of(options), "POST /api/v1/assemble");
-    options.new_drive = "3";
+    options.preferred_drive = "3";
     EXPECT_EQ(line_of(options), R"(POST /api/v1/assemble {"preferred_drive":"3"})");
+    options.preferred_drive.reset();
+    options.only_group = "";
+    EXPECT_EQ(line_of(options), R"(POST /api/v1/assemble {"group":""})");
+    options = with(Command::kCreateSpare);
+    options.drives = {"3"};
+    EXPECT_EQ(line_of(options), R"(POST /api/v1/spares {"drives":["3"]})");
+    options.only_group = "";
+    EXPECT_EQ(line_of(options), R"(POST /api/v1/spares {"drives":["3"],"group":""})");
     options = with(Command::kListEvents);
     options.limit = 5;
     EXPECT_EQ(line_of(options), "GET /api/v1/events?newest=true&limit=5");
@@ -138,10 +146,10 @@ TEST(CliRequest, what_chooses_between_histories_asks) {
     EXPECT_NE(brings_back.find("deleted"), std::string::npos) << brings_back;
     options.force = true;
     EXPECT_NE(request_of(options).question.find("force"), std::string::npos);
-    options.new_drive = "SER-3";
+    options.preferred_drive = "SER-3";
     EXPECT_NE(request_of(options).question.find("SER-3"), std::string::npos);
     options = with(Command::kAssemble);
-    options.new_drive = "SER-3";
+    options.preferred_drive = "SER-3";
     EXPECT_FALSE(request_of(options).question.empty());
 }
 

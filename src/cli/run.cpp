@@ -1,7 +1,7 @@
 #include "cli/run.h"
 
+#include "base/printable.h"
 #include "cli/fields.h"
-#include "cli/table.h"
 #include "cli/view.h"
 
 namespace warpraid::cli {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/printable.h"
 
 namespace warpraid::cli {
 
@@ -15,14 +16,6 @@ std::size_t width_of(const std::string& text) {
 }
 
 }  // namespace
-
-std::string printable(const std::string& text) {
-    std::string clean = text;
-    for (char& c : clean) {
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-    }
-    return clean;
-}
 
 void Table::add(std::vector<std::string> cells) {
     WARPRAID_ASSERT(cells.size() == columns_.size());

@@ -26,7 +26,4 @@ class Table {
     std::vector<std::vector<std::string>> rows_;
 };
 
-/// What comes from hardware must not move the cursor: control characters become '?'.
-std::string printable(const std::string& text);
-
 }  // namespace warpraid::cli

@@ -1,5 +1,6 @@
 #include "cli/view.h"
 
+#include "base/printable.h"
 #include "base/size_text.h"
 #include "cli/table.h"
 

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "base/printable.h"
 #include "base/size_text.h"
 #include "base/time_text.h"
 #include "cli/table.h"

@@ -81,6 +81,7 @@ Result<RegisteredDrive*> Registry::find(const std::string& name) {
         if (found != drives_.end()) return &found->second;
     }
     RegisteredDrive* match = nullptr;
+    if (name.empty()) return match;  // not every drive has a wwid
     for (auto& [id, drive] : drives_) {
         const io::DriveIdentity& identity = drive.identity;
         if (name != identity.serial && name != identity.path && name != identity.wwid) continue;

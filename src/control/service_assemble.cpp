@@ -137,6 +137,7 @@ std::vector<AssembleOutcome> ServiceImpl::assemble_found(std::span<const ScanEnt
     how.preferred_drive = options.preferred_drive;
     how.destroyed = options.destroyed;
     how.now_ns = clock_.wall_ns();
+    how.taken_names = taken_names();
     const auto is_wanted = [&](const std::string& name, const std::string& uuid) {
         return options.group.empty() || options.group == name || options.group == uuid ||
                options.group == std::to_string(group_id(uuid));
@@ -168,6 +169,7 @@ std::vector<AssembleOutcome> ServiceImpl::assemble_found(std::span<const ScanEnt
     if (!failed.empty()) {
         after_restarts = scan_usable();
         entries = after_restarts;
+        how.taken_names = taken_names();
     }
     offline_.clear();
     for (const meta::Candidate& candidate : meta::assemble(found_drives(entries), how)) {
@@ -193,6 +195,14 @@ std::vector<AssembleOutcome> ServiceImpl::assemble_found(std::span<const ScanEnt
                             entry.drive.problem->message});
     }
     return outcomes;
+}
+
+std::map<std::string, Uuid> ServiceImpl::taken_names() const {
+    std::map<std::string, Uuid> names;
+    for (const auto& running : running_) {
+        names.emplace(running->name, running->group->record().uuid);
+    }
+    return names;
 }
 
 bool ServiceImpl::was_deleted(const std::string& uuid) const {

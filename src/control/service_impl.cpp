@@ -18,6 +18,13 @@ constexpr std::uint64_t kBusyNs = 5 * kNanosecondsPerSecond;
 constexpr std::uint64_t kSaveAgainNs = 2 * kNanosecondsPerSecond;
 constexpr std::uint64_t kAdvanceNs = 200 * kNanosecondsPerMillisecond;
 
+Error name_in_doubt(const std::string& name, const std::string& one, const std::string& other) {
+    return Error{ErrorCode::kInvalidArgument,
+                 fmt::format("'{}' names more than one group: give the uuid of the one that is "
+                             "meant, {} or {}",
+                             name, one, other)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Service>> make_service(const ServiceOptions& options,
@@ -236,12 +243,23 @@ ServiceImpl::Running& ServiceImpl::add_running(std::unique_ptr<Running> running)
 
 Result<ServiceImpl::Running*> ServiceImpl::find_group(const std::string& name) {
     const auto number = parse_whole_number<std::uint32_t>(name);
+    Running* found = nullptr;
     for (const auto& running : running_) {
         const bool fits =
             number ? running->id == *number : running->name == name || running->uuid() == name;
-        if (fits) return running.get();
+        if (!fits) continue;
+        if (found != nullptr) return name_in_doubt(name, found->uuid(), running->uuid());
+        found = running.get();
     }
-    if (const Offline* offline = find_offline(name)) {
+    const Offline* offline = find_offline(name);
+    if (found != nullptr) {
+        // What is left of a deleted group has given its name up.
+        const bool is_doubtful =
+            offline != nullptr && offline->problem.code != ErrorCode::kDestroyed;
+        if (is_doubtful) return name_in_doubt(name, found->uuid(), offline->uuid.to_text());
+        return found;
+    }
+    if (offline != nullptr) {
         return Error{ErrorCode::kWrongState,
                      "group " + offline->name + " is not running: " + offline->problem.message};
     }

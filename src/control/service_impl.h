@@ -276,6 +276,7 @@ class ServiceImpl final : public Service {
     bool restart_failed(Running& running, std::span<const ScanEntry> entries,
                         const meta::AssemblyOptions& options);
     bool was_deleted(const std::string& uuid) const;
+    std::map<std::string, Uuid> taken_names() const;
     /// Groups that were deleted here and are remembered by drives that were not there or not in use
     /// then. One that is whole again was brought back to life elsewhere and is none of these.
     void note_leftovers(std::span<const ScanEntry> entries, bool quietly);
@@ -311,6 +312,8 @@ class ServiceImpl final : public Service {
     void stop_exports(const std::string& group_uuid);
     void restore_exports(Running& running);
     bool is_exported(const Uuid& volume) const;
+    /// By the volume's number, name or uuid, or by its own name.
+    Result<Export*> find_export(const Running& running, const std::string& name) const;
     std::string choose_export_name(const Running& running, const format::Partition& volume) const;
     ExportRecord describe(const Export& entry);
 

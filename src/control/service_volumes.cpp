@@ -19,7 +19,10 @@ std::string safe_name(const format::Partition& volume) {
                                               letter == '_' || letter == '-' || letter == ':');
         if (!is_plain) letter = '_';
     }
-    return name.empty() ? fmt::format("vd{}", volume.index) : name;
+    if (name.empty()) return fmt::format("vd{}", volume.index);
+    // To others it may be a piece of a path, or an option.
+    if (name.front() == '.' || name.front() == '-') name.front() = '_';
+    return name;
 }
 
 }  // namespace
@@ -143,7 +146,8 @@ void ServiceImpl::restore_exports(Running& running) {
     const std::string uuid = running.uuid();
     for (const SavedExport& saved : saved_exports_) {
         if (saved.group_uuid != uuid) continue;
-        const Result<format::Partition> volume = running.group->volumes().find(saved.volume_uuid);
+        // Another volume's stored name may read like this one's uuid.
+        const auto volume = running.group->volumes().find_uuid(saved.volume_uuid);
         Status status = success();
         if (!volume.ok()) {
             status = volume.error();
@@ -186,31 +190,45 @@ Result<ExportRecord> ServiceImpl::export_volume(const std::string& group, const 
     return describe(entry);
 }
 
+Result<ServiceImpl::Export*> ServiceImpl::find_export(const Running& running,
+                                                      const std::string& name) const {
+    const std::string uuid = running.uuid();
+    Export* found = nullptr;
+    for (const auto& entry : exports_) {
+        if (entry->group_uuid != uuid || !is_called(entry->volume, name)) continue;
+        if (found != nullptr) {
+            return Error{ErrorCode::kInvalidArgument,
+                         fmt::format("'{}' names volumes {} and {} of group {}: use the number",
+                                     name, found->volume.index, entry->volume.index, running.name)};
+        }
+        found = entry.get();
+    }
+    for (const auto& entry : exports_) {
+        if (found == nullptr && entry->group_uuid == uuid && entry->name == name) {
+            found = entry.get();
+        }
+    }
+    if (found != nullptr) return found;
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("volume '{}' of group {} is not exported: see list export", name,
+                             running.name)};
+}
+
 Status ServiceImpl::unexport_volume(const std::string& group, const std::string& name) {
     const Lock lock(mutex_);
     WARPRAID_TRY_ASSIGN(Running * running, find_group(group));
-    const std::string uuid = running->uuid();
-    for (const auto& entry : exports_) {
-        if (entry->group_uuid != uuid) continue;
-        const format::Partition volume = entry->volume;
-        const bool fits = volume.name == name || std::to_string(volume.index) == name ||
-                          volume.uuid.to_text() == name || entry->name == name;
-        if (!fits) continue;
-        const std::string volume_uuid = volume.uuid.to_text();
-        Known before = known();
-        std::erase_if(saved_exports_,
-                      [&](const SavedExport& saved) { return saved.volume_uuid == volume_uuid; });
-        WARPRAID_TRY(save_or_restore(std::move(before)));
-        stop_export(*entry);
-        report(
-            Severity::kInfo, "volume-unexported",
-            fmt::format("volume {} of group {} is no longer exported", volume.name, running->name),
-            running->name, {}, volume.name);
-        return success();
-    }
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("volume '{}' of group {} is not exported: see list export", name,
-                             running->name)};
+    WARPRAID_TRY_ASSIGN(Export * entry, find_export(*running, name));
+    const format::Partition volume = entry->volume;
+    const std::string volume_uuid = volume.uuid.to_text();
+    Known before = known();
+    std::erase_if(saved_exports_,
+                  [&](const SavedExport& saved) { return saved.volume_uuid == volume_uuid; });
+    WARPRAID_TRY(save_or_restore(std::move(before)));
+    stop_export(*entry);
+    report(Severity::kInfo, "volume-unexported",
+           fmt::format("volume {} of group {} is no longer exported", volume.name, running->name),
+           running->name, {}, volume.name);
+    return success();
 }
 
 }  // namespace warpraid::control

@@ -55,6 +55,12 @@ Status check_name(const std::string& name, std::size_t bytes_max) {
                              name.size(), flaw, bytes_max)};
 }
 
+bool is_called(const format::Partition& volume, const std::string& name) {
+    const bool fits =
+        is_whole_number(name) ? std::to_string(volume.index) == name : volume.name == name;
+    return fits || volume.uuid.to_text() == name;
+}
+
 Volumes::Volumes(const geometry::Layout& layout, DeviceIo io, Random& random)
     : layout_(layout),
       disk_{layout.capacity_bytes(), layout.block_bytes()},
@@ -112,13 +118,28 @@ Status Volumes::store(const format::PartitionTable& table) {
 
 Result<format::Partition> Volumes::find(const std::string& name) const {
     WARPRAID_TRY(check_usable());
+    const format::Partition* found = nullptr;
     for (const format::Partition& partition : table_.partitions) {
-        const bool fits = is_whole_number(name) ? std::to_string(partition.index) == name
-                                                : partition.name == name;
-        if (fits || partition.uuid.to_text() == name) return partition;
+        if (!is_called(partition, name)) continue;
+        if (found != nullptr) {
+            return Error{ErrorCode::kInvalidArgument,
+                         fmt::format("'{}' names volumes {} and {} of this group: use the number",
+                                     name, found->index, partition.index)};
+        }
+        found = &partition;
     }
+    if (found != nullptr) return *found;
     return Error{ErrorCode::kNotFound,
                  "there is no volume '" + name + "' in this group: see list volume"};
+}
+
+Result<format::Partition> Volumes::find_uuid(const std::string& uuid) const {
+    WARPRAID_TRY(check_usable());
+    for (const format::Partition& partition : table_.partitions) {
+        if (partition.uuid.to_text() == uuid) return partition;
+    }
+    return Error{ErrorCode::kNotFound,
+                 "there is no volume with the uuid " + uuid + " in this group: see list volume"};
 }
 
 std::uint64_t Volumes::used_bytes() const {

@@ -27,8 +27,11 @@ class Volumes {
     Status format();
 
     const std::vector<format::Partition>& list() const { return table_.partitions; }
-    /// By entry number, name or uuid. kNotFound, kBadPartitionTable.
+    /// By entry number, name or uuid. kNotFound, kBadPartitionTable; kInvalidArgument when several
+    /// fit: others may have named two alike.
     Result<format::Partition> find(const std::string& name) const;
+    /// Whatever others may be called. kNotFound, kBadPartitionTable.
+    Result<format::Partition> find_uuid(const std::string& uuid) const;
     std::uint64_t free_bytes() const;
     std::uint64_t used_bytes() const;
 
@@ -59,6 +62,9 @@ class Volumes {
     format::PartitionTable table_;
     std::optional<Error> problem_;
 };
+
+/// Whether a volume is called that by number, or by name or uuid.
+bool is_called(const format::Partition& volume, const std::string& name);
 
 /// Letters, digits and "._-:+@", not starting with '-' or '.', not a number: kBadName says so.
 Status check_name(const std::string& name, std::size_t bytes_max);

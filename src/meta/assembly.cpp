@@ -299,9 +299,11 @@ Status GroupAssembler::check_quorum() const {
                     found_->name, lost, in_sync, lost_text(), found_->name)};
 }
 
-/// Of several groups with one name all but the oldest get a part of their uuid appended.
+/// Of several groups with one name all but the one that runs, or else the oldest, get a part of
+/// their uuid appended.
 void distinguish_names(std::vector<Candidate>& candidates,
-                       const std::map<Uuid, std::uint64_t>& created) {
+                       const std::map<Uuid, std::uint64_t>& created,
+                       const std::map<std::string, Uuid>& taken) {
     std::map<std::string, std::vector<Candidate*>> by_name;
     for (Candidate& candidate : candidates) by_name[candidate.name].push_back(&candidate);
     for (auto& [name, same] : by_name) {
@@ -309,13 +311,16 @@ void distinguish_names(std::vector<Candidate>& candidates,
             return std::pair(created.at(a->group), a->group) <
                    std::pair(created.at(b->group), b->group);
         });
-        for (std::size_t i = 1; i < same.size(); ++i) {
-            same[i]->name = name + "-" + same[i]->group.to_text().substr(0, 8);
-            if (!same[i]->assembly) continue;
-            same[i]->assembly->warnings.push_back(
+        const auto owner = taken.find(name);
+        const Uuid keeper = owner == taken.end() ? same.front()->group : owner->second;
+        for (Candidate* candidate : same) {
+            if (candidate->group == keeper) continue;
+            candidate->name = name + "-" + candidate->group.to_text().substr(0, 8);
+            if (!candidate->assembly) continue;
+            candidate->assembly->warnings.push_back(
                 fmt::format("another group is named {} too: this one is called {} until it is "
                             "renamed",
-                            name, same[i]->name));
+                            name, candidate->name));
         }
     }
 }
@@ -340,7 +345,7 @@ std::vector<Candidate> assemble(std::span<const FoundDrive> scan, const Assembly
         created[uuid] = assembler.newest()->created_ns;
         candidates.push_back(assembler.run());
     }
-    distinguish_names(candidates, created);
+    distinguish_names(candidates, created, options.taken_names);
     return candidates;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +43,8 @@ struct AssemblyOptions {
     bool destroyed = false;
     /// Wall time stamped on members whose state changes.
     std::uint64_t now_ns = 0;
+    /// Names of groups that run: another group of such a name is called otherwise.
+    std::map<std::string, Uuid> taken_names = {};
 };
 
 /// One group as it can be started.

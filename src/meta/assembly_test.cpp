@@ -403,6 +403,17 @@ TEST(Assembly, tells_groups_of_one_name_apart) {
                   is_older ? "data" : "data-" + younger.uuid.to_text().substr(0, 8));
         EXPECT_EQ(candidate.assembly->record.name, "data");
     }
+    // One that runs keeps the name that it has, whichever is older.
+    AssemblyOptions options;
+    options.taken_names = {{"data", younger.uuid}};
+    for (const Candidate& candidate : assemble(shelf.scan_all(), options)) {
+        const bool runs = candidate.group == younger.uuid;
+        EXPECT_EQ(candidate.name, runs ? "data" : "data-" + older.uuid.to_text().substr(0, 8));
+    }
+    options.taken_names = {{"data", Uuid()}, {"other", older.uuid}};
+    for (const Candidate& candidate : assemble(shelf.scan_all(), options)) {
+        EXPECT_EQ(candidate.name, "data-" + candidate.group.to_text().substr(0, 8));
+    }
 }
 
 TEST(Assembly, starts_groups_whatever_their_stored_name_is) {

@@ -138,7 +138,7 @@ class Case:
         self.note("$ " + " ".join(command) + " &")
         if shutil.which("setpriv"):
             command = ["setpriv", "--pdeathsig", "KILL", *command]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+        process = subprocess.Popen(command, **{"stdin": subprocess.DEVNULL, **options})
         self.cleanup(lambda: end_process(process))
         return process
 

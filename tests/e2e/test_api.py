@@ -158,7 +158,7 @@ def ask_the_uncommon(api, drives):
     api.daemon.start()
     equal(api.daemon.group("gone")["state"], "offline", "state without a drive")
     ask_queries(api)
-    outcomes = api.ask("POST", "assemble", {"force": False, "preferred_drive": ""})["outcomes"]
+    outcomes = api.ask("POST", "assemble", {"force": False, "preferred_drive": drives[3]})["outcomes"]
     equal([one["outcome"] for one in outcomes], ["incomplete"], "outcomes")
     Path(away).rename(drives[2])
     api.ask("GET", "groups/{group}", pieces=["none"], code="not-found")

@@ -567,29 +567,3 @@ def test_r20_both_copies_gone(case):
     equal((found["state"], found["members"][2]["state"]), ("degraded", "missing"), "the group")
     equal(read_data(daemon), data, "data")
     equal(changed(before, still_prints([drives[2]])), [], "a blank drive that was written")
-
-
-def test_r37_stored_names(case):
-    """Every name that lies on drives can be listed, exported and changed, whatever it is."""
-    names = (b"a b", b"a/b", b"..", b"-x", b'a"b', b"$(touch hit)", b"%s%n", b"a\nb", b"",
-             "ünï".encode(), b"\xff\xfe", b"x" * 32)
-    daemon = Daemon(case).start(globs(case))
-    drives, data = made_group(case, daemon, "raid5", 3)
-    listing = set(os.listdir(case.directory))
-    for name in names:
-        daemon.stop()
-        for drive in drives:
-            superblock.set_name(drive, name)
-        daemon.start(globs(case))
-        groups = daemon.list("group")
-        equal((len(groups), groups[0]["state"]), (1, "optimal"), f"groups with {name!r}")
-        uuid = groups[0]["uuid"]
-        daemon.text("list", "group")
-        equal(daemon.cli("describe", "group", uuid)["group"]["uuid"], uuid, f"{name!r} by uuid")
-        export = daemon.list("export")[0]
-        handle = oracle.connect(export["uri"])
-        equal(handle.pread(MIB, 0), data, f"data of {name!r}")
-        handle.shutdown()
-        daemon.cli("edit", "group", uuid, "--name", "g")
-        equal(daemon.group("g")["uuid"], uuid, f"{name!r} renamed")
-    equal(set(os.listdir(case.directory)), listing, "files in the test's folder")

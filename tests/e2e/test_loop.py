@@ -1,5 +1,6 @@
 """Loop devices with 512 and 4096 byte sectors: block devices as the product meets them."""
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -184,6 +185,81 @@ def test_r05_candidates_that_cannot_serve(case):
     daemon.refused(["create", "group", "raid1", frozen, small], "drive-read-only")
     daemon.cli("replace", "drive", members[1], busy, "--force")
     daemon.wait_state("optimal")
+
+
+# What makes a member of another group unfit: its group's sectors and drives, and the code.
+UNFIT = {"wrong block": (4096, SIZE, "block-size-mismatch"),
+         "too small": (512, 72 * MIB, "member-too-small"),
+         "busy": (512, SIZE, "drive-busy"), "read-only": (512, SIZE, "drive-read-only")}
+
+
+@parametrize(*UNFIT)
+def test_r05_unfit_member_of_another_group(case, why):
+    """A group must not take it, even by force, and has destroyed nothing when it finds that out: while
+    the other group runs elsewhere, while nobody runs it, and while the same daemon does."""
+    oracle.need_libnbd()
+    sector, size, code = UNFIT[why]
+    loops = Loops(case)
+    members = loops.several(3, SIZE)
+    theirs = loops.several(3, size, sector)
+    candidate = theirs[1]
+    other = Daemon(case, "other").start()
+    other.cli("create", "drive", *theirs)
+    handle = oracle.connect(other.make_group("raid5", theirs, name="b", volume="vb"))
+    data = case.random.randbytes(MIB)
+    handle.pwrite(data, 0)
+    handle.shutdown()
+    other.wait_idle("b")
+    daemon = started(case, members)
+    daemon.make_group("raid5", members, name="a", volume="va", size="32M")
+    daemon.wait_idle("a")
+    daemon.cli("fail", "drive", members[0])
+    backings = [loops.backing(device) for device in (*members, *theirs)]
+
+    def offer(expected):
+        os.sync()
+        for words in (["replace", "drive", members[0], candidate, "--force"],
+                      ["create", "spare", candidate, "--group", "a", "--force"]):
+            daemon.refused(words, expected, backings, has=[candidate])
+
+    def still_whole(owner):
+        found = owner.group("b")
+        equal((found["state"], found["members"][1]["state"], found["task"]),
+              ("optimal", "in-sync", None), "group b")
+        handle = oracle.connect(owner.uri("vb"))
+        check(handle.pread(MIB, 0) == data, "wrong data of group b")
+        handle.shutdown()
+
+    offer("drive-busy")
+    still_whole(other)
+    other.stop()
+    with unfit(case, candidate, why):
+        offer(code)
+    other.start()
+    still_whole(other)
+    other.verify("b")
+    other.stop()
+    daemon.cli("create", "drive", *theirs)
+    daemon.assemble("b")
+    daemon.cli("export", "volume", "b", "vb")
+    with unfit(case, candidate, why if why == "read-only" else ""):
+        offer("in-use")
+    still_whole(daemon)
+    daemon.verify("b")
+
+
+@contextlib.contextmanager
+def unfit(case, device, why):
+    """What there is to do for it, and its end."""
+    if why == "read-only":
+        case.run(["blockdev", "--setro", device])
+        yield
+        case.run(["blockdev", "--setrw", device])
+    elif why == "busy":
+        with open(os.open(device, os.O_RDONLY | os.O_EXCL), "rb", buffering=0):
+            yield
+    else:
+        yield
 
 
 def prints_of_devices(loops, devices):
