@@ -188,11 +188,13 @@ std::vector<Case> all_cases() {
         {shape(Level::kRaid6, 4, 1, 4096, 512, 150), 16},
         {shape(Level::kRaid6, 6, 1, 65536, 4096, 16), 3},
         {shape(Level::kRaid6, 9, 1, 8192, 512, 60), 8},
+        {shape(Level::kRaid5, 32, 1, 4096, 512, 24), 4},  // its columns fill a mask
         {shape(Level::kRaid5, 5, 1, 16384, 512, 40), 4, TestGroup::Parity::kLater},
         {shape(Level::kRaid6, 6, 1, 32768, 4096, 24), 3, TestGroup::Parity::kLater},
         {shape(Level::kRaid10, 4, 2, 65536, 512, 16), 4},
         {shape(Level::kRaid10, 5, 2, 4096, 4096, 100), 8},
         {shape(Level::kRaid10, 5, 3, 16384, 512, 42), 4},
+        {shape(Level::kRaid10, 32, 2, 4096, 512, 24), 4},
     };
 }
 

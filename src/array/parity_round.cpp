@@ -7,9 +7,6 @@ namespace warpraid::array {
 
 namespace {
 
-bool has(ColumnMask mask, std::uint32_t column) {
-    return (mask >> column & 1) != 0;
-}
 std::uint32_t count(ColumnMask mask) {
     return static_cast<std::uint32_t>(std::popcount(mask));
 }

@@ -12,6 +12,11 @@ namespace warpraid::array {
 /// Bits by column: data columns from bit 0, then P, then Q.
 using ColumnMask = std::uint32_t;
 
+/// A column that there is not is in no mask: Q of a RAID 5 would be the 33rd of 32 members.
+constexpr bool has(ColumnMask mask, std::uint32_t column) {
+    return (std::uint64_t{mask} >> column & 1) != 0;
+}
+
 enum class SlabMode : std::uint8_t {
     kDirect,           // read: every wanted column can be read
     kReconstructRead,  // read: missing columns are computed from the others

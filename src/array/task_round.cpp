@@ -13,10 +13,6 @@ namespace {
 
 using Kind = StripeTask::Kind;
 
-bool has(ColumnMask mask, std::uint32_t column) {
-    return (mask >> column & 1) != 0;
-}
-
 ColumnMask mask_of(std::uint32_t columns) {
     return static_cast<ColumnMask>((std::uint64_t{1} << columns) - 1);
 }
