@@ -25,6 +25,7 @@
 #include "format/record.h"
 #include "intent/bitmap.h"
 #include "io/drive.h"
+#include "meta/assembly.h"
 #include "meta/store.h"
 #include "tasks/recovery.h"
 
@@ -90,6 +91,8 @@ class Group {
     const geometry::Layout& layout() const { return layout_; }
     bool failed() const { return view_.failed; }
     const std::string& failure() const { return failure_; }
+    /// Its last commit that is on all members which were live then.
+    const meta::KnownState& committed() const { return committed_; }
     /// Every loss behind the failure was a drive that vanished, so its return may cure it.
     bool failed_by_absence() const { return failed() && failed_by_absence_; }
     const MemberStatus& member_status(Slot slot) const { return members_[slot.get()].status; }
@@ -178,6 +181,7 @@ class Group {
     Status record_change();
     std::vector<meta::MemberDrive> live_drives() const;
     std::uint32_t slots_not_in_sync() const;
+    void note_committed();
     bool must_record_missed() const;
     bool has_member_to_leave() const;
     bool is_rebuilding() const;
@@ -219,6 +223,7 @@ class Group {
     std::vector<Slot> rebound_;  // slots whose new drive the engine has not got yet
     array::View view_;
     std::string failure_;
+    meta::KnownState committed_;
     bool failed_by_absence_ = false;
 
     // Used on the shard only, but for construction and destruction.

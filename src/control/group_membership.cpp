@@ -25,7 +25,10 @@ std::vector<meta::MemberDrive> Group::live_drives() const {
 bool Group::commit() {
     while (!failed()) {
         const meta::CommitOutcome outcome = store_.commit(record_, live_drives());
-        if (outcome.ok()) return true;
+        if (outcome.ok()) {
+            note_committed();
+            return true;
+        }
         // Those that are gone first: they may leave the others as last copies.
         std::vector<Slot> present;
         for (const Slot slot : outcome.failed) {
@@ -34,6 +37,16 @@ bool Group::commit() {
         for (const Slot slot : present) drop(slot, MemberState::kFailed, LeaveReason::kWriteError);
     }
     return false;
+}
+
+void Group::note_committed() {
+    committed_.generation = record_.generation;
+    committed_.drives.clear();
+    for (const format::Member& member : record_.members) {
+        if (member.state != MemberState::kInSync) continue;
+        committed_.drives += committed_.drives.empty() ? "" : ", ";
+        committed_.drives += fmt::format("drive {} ({})", member.serial, member.path);
+    }
 }
 
 // Takes a live member out of the record, not yet committed. False when the group cannot go on

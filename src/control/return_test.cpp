@@ -156,6 +156,59 @@ TEST(Return, AGroupThatLostTooMuchFailsAndStartsWhenTheLastLostDriveIsBack) {
     EXPECT_TRUE(world.holds_pattern(2 * kMiB, 7 * kMiB, 2));
 }
 
+// They agree with each other, and are the majority of all that they know of.
+TEST(Return, AFailedGroupDoesNotStartFromDrivesThatLeftBefore) {
+    World world;
+    world.add_drives(3);
+    world.make_group(Level::kRaid1, 3);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 1).ok());
+    {
+        const auto paused = ServiceTestAccess::pause(world.service());
+        world.provider.drive("d0").gone = true;
+        world.provider.drive("d1").gone = true;
+    }
+    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 2).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
+    world.provider.drive("d2").gone = true;
+    EXPECT_FALSE(world.write_pattern(kMiB, 8 * kMiB, 3).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kFailed));
+
+    world.provider.drive("d0").gone = false;
+    world.provider.drive("d1").gone = false;
+    for (int i = 0; i < 2; ++i) {
+        const auto outcomes = world.service().assemble({});
+        ASSERT_TRUE(outcomes.ok());
+        EXPECT_EQ(outcomes->at(0).outcome, "incomplete");
+    }
+    EXPECT_EQ(world.group().state, GroupState::kFailed);
+
+    world.provider.drive("d2").gone = false;
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    EXPECT_TRUE(world.holds_pattern(kMiB, 8 * kMiB, 2));
+    EXPECT_EQ(world.count_mismatches(), 0u);
+}
+
+TEST(Return, AFailedGroupStartsFromDrivesThatLeftBeforeWithForce) {
+    World world;
+    world.add_drives(2);
+    world.make_group(Level::kRaid1, 2);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 1).ok());
+    world.provider.drive("d0").gone = true;
+    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 2).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
+    world.provider.drive("d1").gone = true;
+    EXPECT_FALSE(world.write_pattern(kMiB, 8 * kMiB, 3).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kFailed));
+    world.provider.drive("d0").gone = false;
+    AssembleOptions force;
+    force.force = true;
+    ASSERT_TRUE(world.service().assemble(force).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
+    EXPECT_TRUE(world.holds_pattern(kMiB, 8 * kMiB, 1)) << "what was given up";
+}
+
 TEST(Return, HalfAMirrorAloneNeedsForce) {
     World world;
     world.add_drives(2);

@@ -148,10 +148,12 @@ std::vector<AssembleOutcome> ServiceImpl::assemble_found(std::span<const ScanEnt
         if (!is_wanted(running->name, running->uuid())) continue;
         if (running->group->failed() && (!quietly || running->group->failed_by_absence())) {
             failed.push_back(running.get());
+            failed_at_[running->group->record().uuid] = running->group->committed();
             continue;
         }
         outcomes.push_back({running->name, running->uuid(), "already-running", "", ""});
     }
+    how.known = failed_at_;
     for (Running* running : failed) {
         const std::string name = running->name;
         const std::string uuid = running->uuid();

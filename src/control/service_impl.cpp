@@ -236,6 +236,7 @@ ServiceImpl::Running* ServiceImpl::find_running(const Uuid& uuid) const {
 }
 
 ServiceImpl::Running& ServiceImpl::add_running(std::unique_ptr<Running> running) {
+    failed_at_.erase(running->group->record().uuid);
     const auto behind = std::find_if(running_.begin(), running_.end(),
                                      [&](const auto& other) { return other->id > running->id; });
     return **running_.insert(behind, std::move(running));

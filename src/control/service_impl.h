@@ -351,6 +351,8 @@ class ServiceImpl final : public Service {
     std::vector<std::unique_ptr<Export>> exports_;
     std::set<std::string> said_;                // what was reported once and stays true
     std::map<std::string, MemberCopy> copies_;  // that are there, by the keys of their identities
+    /// Of groups that failed and did not start again yet.
+    std::map<Uuid, meta::KnownState> failed_at_;
     std::uint64_t next_advance_ns_ = 0, next_look_ns_ = 0, next_scan_ns_ = 0, next_save_ns_ = 0;
     bool is_shut_down_ = false;
 

@@ -55,6 +55,7 @@ class GroupAssembler {
         for (const Claim& claim : claims_) place(claim);
         drop_absent();
         WARPRAID_TRY(check_complete());
+        WARPRAID_TRY(check_known());
         return check_quorum();
     }
 
@@ -68,6 +69,7 @@ class GroupAssembler {
     void note_identity(const Claim& claim, Member& member);
     void drop_absent();
     Status check_complete() const;
+    Status check_known() const;
     Status check_quorum() const;
     /// Slots that were in sync and are not now, and their drives for a message.
     std::vector<std::size_t> lost_slots() const;
@@ -282,6 +284,22 @@ Status GroupAssembler::check_complete() const {
                     "bring these drives back",
                     found_->name, in_sync, found_->members.size(), to_text(found_->shape.level),
                     lost_text())};
+}
+
+// Drives that left together before others agree with each other, and may be the majority of what
+// they know.
+Status GroupAssembler::check_known() const {
+    const auto known = options_.known.find(found_->uuid);
+    if (options_.force || known == options_.known.end() ||
+        found_->generation >= known->second.generation) {
+        return success();
+    }
+    return Error{ErrorCode::kQuorumLost,
+                 fmt::format("group {} came to generation {} here, and the drives that are here "
+                             "know of {} only, so they lack what was written since: bring back {}, "
+                             "or give that up with 'assemble {} --force'",
+                             found_->name, known->second.generation.get(), found_->generation.get(),
+                             known->second.drives, found_->name)};
 }
 
 Status GroupAssembler::check_quorum() const {

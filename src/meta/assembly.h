@@ -33,9 +33,15 @@ FoundDrive examine(io::BlockingDrive& drive);
 /// not count. Strictly read-only.
 Result<std::vector<std::string>> foreign_signatures(io::BlockingDrive& drive);
 
+/// What a group is known to have come to, whatever the drives that are here say.
+struct KnownState {
+    Generation generation;  // of its last commit
+    std::string drives;     // those that were in sync then, for a message
+};
+
 struct AssemblyOptions {
-    /// Start although half or more of the members last known in sync are absent, or a degraded
-    /// parity group is dirty.
+    /// Start although half or more of the members last known in sync are absent, a degraded
+    /// parity group is dirty, or the drives know an older state only than is known.
     bool force = false;
     /// Settles a split brain: the drive (serial or uuid text) whose history is kept.
     std::string preferred_drive = {};
@@ -45,6 +51,8 @@ struct AssemblyOptions {
     std::uint64_t now_ns = 0;
     /// Names of groups that run: another group of such a name is called otherwise.
     std::map<std::string, Uuid> taken_names = {};
+    /// Groups that do not start from drives that left them earlier.
+    std::map<Uuid, KnownState> known = {};
 };
 
 /// One group as it can be started.
