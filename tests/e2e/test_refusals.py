@@ -8,7 +8,6 @@ import struct
 import subprocess
 import zlib
 
-import clients
 import oracle
 from daemon import Daemon, prints_of, still_prints
 from drives import put, put_gpt
