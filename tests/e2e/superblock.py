@@ -10,7 +10,7 @@ MAGIC = b"WARPRAID"
 BYTES = 16 * 1024
 FIRST_COPY = 64 * 1024
 VERSION_AT, CHECKSUM_AT, COPY_AT = 8, 12, 16
-GROUP_UUID_AT, LAYOUT_AT, DESTROYED_AT, NAME_BYTES_AT, NAME_AT = 64, 140, 141, 143, 144
+GROUP_UUID_AT, GENERATION_AT, LAYOUT_AT, DESTROYED_AT, NAME_BYTES_AT, NAME_AT = 64, 80, 140, 141, 143, 144
 NAME_BYTES_MAX = 32
 
 
@@ -69,6 +69,13 @@ def has_right_checksum(path):
     block[CHECKSUM_AT:CHECKSUM_AT + 4] = bytes(4)
     block[COPY_AT] = 0
     return stored == crc32c(block)
+
+
+def generation(path):
+    """Of the commit that a drive took part in last."""
+    with open(path, "rb") as file:
+        file.seek(FIRST_COPY + GENERATION_AT)
+        return struct.unpack("<Q", file.read(8))[0]
 
 
 def set_name(path, name):

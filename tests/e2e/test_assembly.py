@@ -1,6 +1,5 @@
 """Groups are found by what lies on their drives: never by path, never by half, never twice."""
 
-import os
 import shutil
 import threading
 import time
@@ -11,49 +10,7 @@ import superblock
 from daemon import Daemon, changed, prints_of, rename_all, still_prints, zero_ends
 from drives import put_gpt
 from harness import LONG_PATIENCE, MIB, Failure, check, equal, parametrize, wait_until
-
-SMALL = 96 * MIB
-
-
-def made_group(case, daemon, level="raid5", count=5, name="g", prefix="drive"):
-    """A group in sync with known data in the first MiB of its volume."""
-    oracle.need_libnbd()
-    drives = daemon.make_drives(count, SMALL, prefix=prefix)
-    daemon.make_group(level, drives, name=name, volume=f"v-{name}")
-    data = case.random.randbytes(MIB)
-    handle = oracle.connect(daemon.uri(f"v-{name}"))
-    handle.pwrite(data, 0)
-    handle.shutdown()
-    daemon.wait_idle(name)
-    return drives, data
-
-
-def read_data(daemon, name="g", length=MIB):
-    handle = oracle.connect(daemon.uri(f"v-{name}"))
-    data = handle.pread(length, 0)
-    handle.shutdown()
-    return bytes(data)
-
-
-def write_data(case, daemon, name="g"):
-    data = case.random.randbytes(MIB)
-    handle = oracle.connect(daemon.uri(f"v-{name}"))
-    handle.pwrite(data, 0)
-    handle.flush()
-    handle.shutdown()
-    return data
-
-
-def hide(path):
-    path.rename(f"{path}.hidden")
-
-
-def unhide(path):
-    path.with_name(path.name + ".hidden").rename(path)
-
-
-def globs(case):
-    return ["--drives", f"{case.directory}/*.img"]
+from known_groups import SMALL, globs, hide, made_group, read_data, unhide, write_data
 
 
 def test_r13_paths_permuted(case):
@@ -216,72 +173,6 @@ def test_r19_destroyed_group(case, kind):
     check(drives[0] not in changed(before, prints_of(drives)), "a drive that is used otherwise was written")
     if kind == "ext4":
         case.run(["e2fsck", "-f", "-n", drives[0]])
-
-
-def split_brain(case, level, count, first_half):
-    """Both halves of a group have gone on without the other. (daemon, drives, W1, W2)"""
-    daemon = Daemon(case).start(globs(case))
-    drives, _ = made_group(case, daemon, level, count)
-    second_half = [slot for slot in range(count) if slot not in first_half]
-    # The second half goes on, W1.
-    daemon.stop()
-    for slot in first_half:
-        hide(drives[slot])
-    daemon.start(globs(case))
-    if daemon.group("g")["state"] == "offline":
-        equal(daemon.group("g")["reason_code"], "quorum-lost", "why half a group does not start")
-        check("--force" in daemon.group("g")["reason"], daemon.group("g")["reason"])
-        daemon.cli("assemble", "g", "--force")
-    first_data = write_data(case, daemon)
-    daemon.stop()
-    # The first half alone.
-    for slot in first_half:
-        unhide(drives[slot])
-    for slot in second_half:
-        hide(drives[slot])
-    before = prints_of([drives[slot] for slot in first_half])
-    daemon.start(globs(case))
-    equal((daemon.group("g")["state"], daemon.group("g")["reason_code"]),
-          ("offline", "quorum-lost"), "the other half without force")
-    equal(changed(before, prints_of(before)), [], "drives that were written")
-    daemon.cli("assemble", "g", "--force")
-    second_data = write_data(case, daemon)
-    for _ in range(3):  # more commits on this side
-        daemon.restart(globs(case))
-        if daemon.group("g")["state"] == "offline":
-            daemon.cli("assemble", "g", "--force")
-    daemon.stop()
-    for slot in second_half:
-        unhide(drives[slot])
-    return daemon, drives, first_data, second_data
-
-
-@parametrize(("raid1", 2, (0,)), ("raid10", 4, (0, 2)), ("raid10", 4, (0, 3)),
-             ("raid6", 4, (0, 1)))
-def test_r23_split_brain(case, what):
-    """Never merged silently; --prefer keeps one history whole."""
-    level, count, first_half = what
-    daemon, drives, first_data, second_data = split_brain(case, level, count, first_half)
-    check(first_data != second_data, "two histories")
-    before = prints_of(drives)
-    daemon.start(globs(case))
-    found = daemon.group("g")
-    equal((found["state"], found["reason_code"]), ("offline", "split-brain"), "the group")
-    outcome = daemon.refused_assembly("split-brain", "g")
-    serials = [daemon.drive(drive)["serial"] for drive in drives]
-    second_half = [slot for slot in range(count) if slot not in first_half]
-    for half in (first_half, second_half):
-        check(any(serials[slot] in outcome["message"] for slot in half),
-              f"a history is not told: {outcome['message']}")
-    equal(changed(before, prints_of(drives)), [], "drives that were written")
-    daemon.cli("assemble", "g", "--prefer", serials[second_half[0]])
-    daemon.wait_state("optimal")
-    equal(read_data(daemon), first_data, "data after --prefer")
-    daemon.verify()
-    # The other half was made anew wholly: it carries the data alone.
-    for slot in second_half:
-        daemon.cli("fail", "drive", drives[slot])
-    equal(read_data(daemon), first_data, "data from the half that was overwritten")
 
 
 def test_r27_exit_status(case):

@@ -1,5 +1,7 @@
 """Every RAID level: healthy, with every loss it must survive, while rebuilding, and afterwards."""
 
+import os
+
 import clients
 import oracle
 from daemon import Daemon
@@ -7,7 +9,6 @@ from drives import Files
 from harness import MIB, check, equal, parametrize
 from rigs import Rig, Shape, singles, survive_losses
 
-DRIVE = 128 * MIB
 CHUNK = 64 * 1024
 # Pairs in which each slot is once the first, so that each is also read and written without it
 # alone. Those of RAID 10 hold no chunk in common.
@@ -92,45 +93,79 @@ def test_partial_stripes(case, shape):
     rig.daemon.verify()
 
 
-def slot_and_row(level, drives, chunk_number):
-    """Where Linux MD's layouts put a chunk of data: left-symmetric for RAID 5 and 6."""
+def places_of(level, drives, copies, chunk_number):
+    """(slot, row) of each copy of a chunk of data where Linux MD's layouts put it: left-symmetric for
+    RAID 5 and 6, near for RAID 10."""
+    if level == "raid1":
+        return [(slot, chunk_number) for slot in range(drives)]
+    if level == "raid10":
+        places = range(chunk_number * copies, (chunk_number + 1) * copies)
+        return [(place % drives, place // drives) for place in places]
     parities = {"raid0": 0, "raid5": 1, "raid6": 2}[level]
     row, column = divmod(chunk_number, drives - parities)
     if parities == 0:
-        return column, row
+        return [(column, row)]
     first_parity = drives - 1 - row % drives
-    return (first_parity + parities + column) % drives, row
+    return [((first_parity + parities + column) % drives, row)]
 
 
-@parametrize(*((level, chunk, block) for level in ("raid0", "raid5", "raid6")
-               for chunk in (4096, 16384, 65536, 1 << 20) for block in (512, 4096)))
+CHUNKS = (4096, 16384, 65536, 1 << 20)
+# Level, drives, copies.
+LAYOUTS = (("raid0", 4, 1), ("raid5", 4, 1), ("raid6", 4, 1), ("raid10", 4, 2))
+ROUND_THE_END = (("raid10", 5, 2, 4096, 4096), ("raid10", 4, 3, CHUNK, 512))
+
+
+@parametrize(*((*layout, chunk, block) for layout in LAYOUTS for chunk in CHUNKS
+               for block in (512, 4096)),
+             *(("raid1", drives, drives, CHUNK, block) for drives in (2, 3) for block in (512, 4096)),
+             *ROUND_THE_END)
 def test_layout(case, how):
-    """R09: the chunk is what was asked for, and blocks lie where the documented layout has them."""
-    level, chunk, block = how
+    """R09: the chunk is what was asked for, and blocks lie where the documented layout has them, and
+    nowhere else."""
+    level, count, copies, chunk, block = how
     daemon = Daemon(case).start()
-    drives = daemon.make_drives(4, DRIVE)
-    uri = daemon.make_group(level, drives, "--chunk", chunk, "--block-size", block)
-    group = daemon.group("g")
-    equal((group["shape"]["chunk_bytes"], group["shape"]["block_bytes"]), (chunk, block),
-          "chunk and block in bytes")
+    drives = daemon.make_drives(count, 64 * MIB)
+    options = ["--block-size", block]
+    if level != "raid1":
+        options += ["--chunk", chunk]
+    if level == "raid10":
+        options += ["--copies", copies]
+    uri = daemon.make_group(level, drives, *options)
+    shape = daemon.group("g")["shape"]
+    equal((shape["chunk_bytes"], shape["block_bytes"]), (chunk, block), "chunk and block in bytes")
+    equal(daemon.cli("status")["groups"][0]["shape"], shape, "the shape in status")
     start = daemon.list("volume")[0]["start"]
     equal(start % chunk, 0, "the volume's start in a chunk")
     handle = oracle.connect(uri)
-    marks = {}
-    for number in range(2 * len(drives) + 1):
-        mark = case.random.randbytes(block)
+    marks = [case.random.randbytes(block) for _ in range(2 * count + 1)]
+    for number, mark in enumerate(marks):
         handle.pwrite(mark, number * chunk)
-        marks[number] = mark
     handle.flush()
     handle.shutdown()
     daemon.stop()
-    images = [drive.read_bytes() for drive in drives]
-    data_offset = None
-    for number, mark in marks.items():
-        slot, row = slot_and_row(level, len(drives), start // chunk + number)
-        found = images[slot].find(mark)
-        check(found >= 0, f"chunk {number} is not on slot {slot}")
-        offset = found - row * chunk
-        data_offset = offset if data_offset is None else data_offset
-        equal(offset, data_offset, f"data offset by chunk {number} on slot {slot}")
-    check(data_offset >= MIB and data_offset % 4096 == 0, f"data offset {data_offset}")
+    found = {mark: [] for mark in marks}
+    for slot, drive in enumerate(drives):
+        for offset, data in written(drive, block):
+            if data in found:
+                found[data].append((slot, offset))
+    for number, mark in enumerate(marks):
+        expected = [(slot, MIB + row * chunk)  # where data starts on drives of 64 MiB
+                    for slot, row in places_of(level, count, copies, start // chunk + number)]
+        if level in ("raid5", "raid6"):  # whose parity of one block and zeros is that block
+            check(expected[0] in found[mark], f"chunk {number} is at {found[mark]}, not {expected}")
+        else:
+            equal(found[mark], sorted(expected), f"where chunk {number} is")
+
+
+def written(path, block):
+    """(offset, block) of what is no hole in a file."""
+    with open(path, "rb", buffering=0) as file:
+        end = 0
+        while True:
+            try:
+                start = os.lseek(file.fileno(), end, os.SEEK_DATA)
+            except OSError:
+                return
+            end = os.lseek(file.fileno(), start, os.SEEK_HOLE)
+            for offset in range(start - start % block, end, block):
+                yield offset, os.pread(file.fileno(), block, offset)

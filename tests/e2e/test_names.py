@@ -10,7 +10,7 @@ import oracle
 import superblock
 import volume_table
 from daemon import Daemon
-from harness import MIB, check, equal, need_programs, parametrize, wait_until
+from harness import MIB, check, equal, parametrize, wait_until
 
 SMALL = 72 * MIB
 

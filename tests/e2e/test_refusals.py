@@ -8,7 +8,6 @@ import struct
 import subprocess
 import zlib
 
-import clients
 import oracle
 from daemon import Daemon, prints_of, still_prints
 from drives import put, put_gpt
@@ -374,7 +373,8 @@ def life_of_a_group(case, daemon, level, drives, count, losses):
 def test_r09_bad_chunk(case, chunk):
     daemon = Daemon(case).start()
     drives = daemon.make_drives(4, SMALL)
-    daemon.refused(["create", "group", "raid5", *drives, "--chunk", chunk], "bad-chunk", drives)
+    for level in ("raid0", "raid5", "raid6", "raid10"):
+        daemon.refused(["create", "group", level, *drives, "--chunk", chunk], "bad-chunk", drives)
     daemon.make_group("raid5", drives, "--chunk", "64K")
 
 
