@@ -438,6 +438,28 @@ TEST(Spares, ActWhenTheGroupIsFoundDegraded) {
     EXPECT_TRUE(world.holds_pattern(kMiB, 8 * kMiB, 1));
 }
 
+TEST(Spares, OneThatSomebodyElseUsedMeanwhileIsLeftAlone) {
+    World world;
+    world.add_drives(5);
+    world.make_group(Level::kRaid5, 4);
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+    ASSERT_TRUE(world.service().create_spare({{"d4"}, "", false}).ok());
+    world.stop();
+    io::ram_bytes(*world.provider.drive("d4").store)[1024 + 56] = std::byte{0x53};  // ext4's magic
+    io::ram_bytes(*world.provider.drive("d4").store)[1024 + 57] = std::byte{0xef};
+    const std::vector<std::byte> before = world.provider.bytes_of("d4");
+    world.provider.drive("d2").gone = true;
+    world.start();
+    ASSERT_TRUE(world.wait_for([&] { return world.has_event("spare-unusable"); }));
+    ASSERT_TRUE(world.service().assemble({}).ok());
+    EXPECT_EQ(world.group().state, GroupState::kDegraded);
+    EXPECT_EQ(world.provider.bytes_of("d4"), before);
+    EXPECT_EQ(world.service().create_spare({{"d4"}, "", false}).error().code,
+              ErrorCode::kHasSuperblock);
+    ASSERT_TRUE(world.service().create_spare({{"d4"}, "", true}).ok());
+    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
+}
+
 TEST(Spares, OneThatFailsAsTargetIsNotTriedAgain) {
     World world;
     world.add_drives(6);

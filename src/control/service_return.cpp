@@ -22,6 +22,16 @@ void ServiceImpl::adopt_spares(std::span<const ScanEntry> entries) {
         if (!entry.drive.superblock) continue;
         const auto* record = std::get_if<format::SpareRecord>(&entry.drive.superblock->content);
         if (record == nullptr) continue;
+        // It would be overwritten when it is needed.
+        if (entry.has_signature) {
+            const std::string text = fmt::format(
+                "{} was a spare and holds {} now: it is left alone; if that is not needed, make it "
+                "a spare again with 'create spare --force'",
+                drive_text(entry.drive.identity), entry.finding);
+            if (!said_.insert(text).second) continue;
+            report(Severity::kWarning, "spare-unusable", text, {}, entry.drive.identity.serial);
+            continue;
+        }
         auto drive = provider_.open(entry.drive.identity.path, io::OpenMode::kExclusive);
         if (!drive.ok()) {
             if (said_.insert(drive.error().message).second) {
