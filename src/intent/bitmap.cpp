@@ -42,13 +42,36 @@ bool is_set(std::span<const std::uint64_t> words, std::uint32_t region) {
     return word < words.size() && (words[word] >> (region % kWordBits) & 1) != 0;
 }
 
-std::uint32_t count_either(const RegionSet& one, const RegionSet& other) {
-    std::uint32_t count = 0;
-    for (std::size_t i = 0; i < one.words().size(); ++i) {
-        count += static_cast<std::uint32_t>(std::popcount(one.words()[i] | other.words()[i]));
+/// One of the two maps, in memory and on the disks.
+struct Map {
+    explicit Map(std::size_t words) : now(words), image(words), written(words) {}
+
+    void find_on_disk(std::uint32_t region) {
+        now.add(region);
+        written.add(region);
     }
-    return count;
-}
+    /// Until the round has ended the disks hold the old or the new page.
+    void start_round(std::uint32_t page) {
+        std::ranges::copy(now.page(page), image.page(page).begin());
+        const std::span<const std::uint64_t> from = image.page(page);
+        const std::span<std::uint64_t> possible = written.page(page);
+        for (std::size_t i = 0; i < from.size(); ++i) possible[i] |= from[i];
+    }
+    void finish_round(std::uint32_t page) {
+        std::ranges::copy(image.page(page), written.page(page).begin());
+    }
+    std::uint32_t count() const {
+        std::uint32_t count = 0;
+        for (std::size_t i = 0; i < now.words().size(); ++i) {
+            count += static_cast<std::uint32_t>(std::popcount(now.words()[i] | written.words()[i]));
+        }
+        return count;
+    }
+
+    RegionSet now;      // what the disks are to say
+    RegionSet image;    // what the round in flight of each page writes
+    RegionSet written;  // may be set on the disk of some member
+};
 
 /// A page is written to all members at once, one round at a time; whoever wants more meanwhile goes
 /// into the next round.
@@ -89,16 +112,12 @@ struct Bitmap::Impl final : MemberIoOwner {
     Listener& listener;
     std::vector<Page> pages;
 
-    RegionSet bits;     // dirty: what the disks must say at the latest before the next data write
-    RegionSet durable;  // surely set on the disks of every member, now and after each round
-    RegionSet images;   // what the round in flight of each page writes
-    RegionSet written;  // may be set on the disk of some member
+    Map dirty;          // on the disks at the latest before the next data write
+    RegionSet durable;  // surely dirty on the disks of every member, now and after each round
+    Map missed;         // on the disks at the latest when dirty is not
     RegionSet touched;  // written since the last sweep
     RegionSet busy;     // writers > 0
     RegionSet awaiting_resync;
-    RegionSet missed;
-    RegionSet missed_images;  // as images and written, of what was missed
-    RegionSet missed_written;
     RegionSet clearing;  // to be cleared once the flush under way has ended well
     std::vector<std::uint32_t> writers;
 
@@ -121,28 +140,20 @@ Bitmap::Impl::Impl(const Options& options_in, const format::BitmapContent& found
       reactor(reactor_in),
       listener(listener_in),
       pages(divide_up(options_in.regions, format::kBitsPerPage)),
-      bits(pages.size() * kWordsPerPage),
-      durable(bits.words().size()),
-      images(bits.words().size()),
-      written(bits.words().size()),
-      touched(bits.words().size()),
-      busy(bits.words().size()),
-      awaiting_resync(bits.words().size()),
-      missed(bits.words().size()),
-      missed_images(bits.words().size()),
-      missed_written(bits.words().size()),
-      clearing(bits.words().size()),
+      dirty(pages.size() * kWordsPerPage),
+      durable(dirty.now.words().size()),
+      missed(dirty.now.words().size()),
+      touched(dirty.now.words().size()),
+      busy(dirty.now.words().size()),
+      awaiting_resync(dirty.now.words().size()),
+      clearing(dirty.now.words().size()),
       writers(options_in.regions),
       next_sweep_ns(reactor_in.now_ns() + options_in.idle_ns_before_clear) {
     WARPRAID_ASSERT(options.regions > 0 && options.regions <= limits::kRegionsMax);
     for (std::uint32_t region = 0; region < options.regions; ++region) {
-        if (is_set(found.missed, region)) {
-            missed.add(region);
-            missed_written.add(region);
-        }
+        if (is_set(found.missed, region)) missed.find_on_disk(region);
         if (!is_set(found.dirty, region)) continue;
-        bits.add(region);
-        written.add(region);
+        dirty.find_on_disk(region);
         awaiting_resync.add(region);
     }
 }
@@ -156,23 +167,14 @@ void Bitmap::Impl::start_round(std::uint32_t number) {
     page.writing = true;
     page.epoch = epoch;
     ++page.sequence;
-    const std::span<std::uint64_t> now = bits.page(number);
-    const std::span<std::uint64_t> image = images.page(number);
+    dirty.start_round(number);
+    missed.start_round(number);
+    const std::span<const std::uint64_t> image = dirty.image.page(number);
     const std::span<std::uint64_t> sure = durable.page(number);
-    std::ranges::copy(now, image.begin());
-    // Until the round has ended the disks hold the old or the new page.
-    const std::span<std::uint64_t> missed_image = missed_images.page(number);
-    std::ranges::copy(missed.page(number), missed_image.begin());
-    const std::span<std::uint64_t> possible = written.page(number);
-    const std::span<std::uint64_t> missed_possible = missed_written.page(number);
-    for (std::size_t i = 0; i < sure.size(); ++i) {
-        sure[i] &= image[i];
-        possible[i] |= image[i];
-        missed_possible[i] |= missed_image[i];
-    }
+    for (std::size_t i = 0; i < sure.size(); ++i) sure[i] &= image[i];
 
     const format::BitmapPageHeader header{options.group, number, page.sequence};
-    const format::BitmapMaps maps{std::as_bytes(image), std::as_bytes(missed_image)};
+    const format::BitmapMaps maps{std::as_bytes(image), std::as_bytes(missed.image.page(number))};
     page.pending = 1;  // kept until all are submitted
     for (const auto& member : members) {
         ++page.pending;
@@ -191,9 +193,9 @@ void Bitmap::Impl::finish_round(std::uint32_t number) {
         page.wanted = true;  // a member that joined meanwhile has not got this page
         return;
     }
-    std::ranges::copy(images.page(number), durable.page(number).begin());
-    std::ranges::copy(images.page(number), written.page(number).begin());
-    std::ranges::copy(missed_images.page(number), missed_written.page(number).begin());
+    dirty.finish_round(number);
+    missed.finish_round(number);
+    std::ranges::copy(dirty.image.page(number), durable.page(number).begin());
 }
 
 void Bitmap::Impl::start_wanted_rounds() {
@@ -251,10 +253,10 @@ void Bitmap::Impl::wake_waiters() {
 void Bitmap::Impl::start_clearing(bool aged_only) {
     if (flushing) return;
     std::uint64_t any = 0;
-    for (std::size_t i = 0; i < bits.words().size(); ++i) {
+    for (std::size_t i = 0; i < dirty.now.words().size(); ++i) {
         const std::uint64_t recent = aged_only ? touched.words()[i] : 0;
         const std::uint64_t keep = recent | busy.words()[i] | awaiting_resync.words()[i];
-        clearing.words()[i] = bits.words()[i] & ~keep;
+        clearing.words()[i] = dirty.now.words()[i] & ~keep;
         any |= clearing.words()[i];
         touched.words()[i] = busy.words()[i];
     }
@@ -279,9 +281,9 @@ void Bitmap::Impl::flushed(MemberIo& member, int error) {
 void Bitmap::Impl::finish_clearing() {
     flushing = false;
     if (hold || clear_failed) return;
-    for (std::size_t i = 0; i < bits.words().size(); ++i) {
+    for (std::size_t i = 0; i < dirty.now.words().size(); ++i) {
         if (clearing.words()[i] == 0) continue;
-        bits.words()[i] &= ~clearing.words()[i];
+        dirty.now.words()[i] &= ~clearing.words()[i];
         pages[i / kWordsPerPage].wanted = true;
     }
     start_wanted_rounds();
@@ -291,11 +293,11 @@ void Bitmap::Impl::finish_clearing() {
 
 void Bitmap::Impl::record_missed(bool record) {
     recording = record;
-    for (std::size_t i = 0; i < missed.words().size(); ++i) {
-        std::uint64_t& word = missed.words()[i];
+    for (std::size_t i = 0; i < missed.now.words().size(); ++i) {
+        std::uint64_t& word = missed.now.words()[i];
         if (recording) {
             // Dirty on the disks already; the write that clears that will set this.
-            word |= bits.words()[i];
+            word |= dirty.now.words()[i];
         } else if (std::exchange(word, 0) != 0) {
             pages[i / kWordsPerPage].wanted = true;
         }
@@ -388,9 +390,9 @@ bool Bitmap::begin_write(Waiter& waiter) {
         if (impl.writers[region]++ == 0) impl.busy.add(region);
         impl.touched.add(region);
         impl.clearing.remove(region);
-        if (impl.recording) impl.missed.add(region);
-        if (impl.bits.has(region)) continue;
-        impl.bits.add(region);
+        if (impl.recording) impl.missed.now.add(region);
+        if (impl.dirty.now.has(region)) continue;
+        impl.dirty.now.add(region);
         impl.pages[region / format::kBitsPerPage].wanted = true;
     }
     if (impl.all_durable(waiter.first, waiter.last)) return true;
@@ -409,21 +411,21 @@ void Bitmap::end_write(Region first, Region last) {
 }
 
 bool Bitmap::is_dirty(Region region) const {
-    return impl_->bits.has(region.get());
+    return impl_->dirty.now.has(region.get());
 }
 
 std::uint32_t Bitmap::dirty_count() const {
-    return count_either(impl_->bits, impl_->written);
+    return impl_->dirty.count();
 }
 
 std::uint32_t Bitmap::missed_count() const {
-    return count_either(impl_->missed, impl_->missed_written);
+    return impl_->missed.count();
 }
 
 std::vector<std::uint64_t> Bitmap::dirty_or_missed() const {
     std::vector<std::uint64_t> either(divide_up(impl_->options.regions, kWordBits));
     for (std::size_t i = 0; i < either.size(); ++i) {
-        either[i] = impl_->bits.words()[i] | impl_->missed.words()[i];
+        either[i] = impl_->dirty.now.words()[i] | impl_->missed.now.words()[i];
     }
     return either;
 }
