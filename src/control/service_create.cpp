@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "control/service_impl.h"
-#include "format/bitmap_page.h"
 
 namespace warpraid::control {
 
@@ -28,25 +27,6 @@ std::vector<std::uint64_t> all_bits(std::uint32_t regions) {
     std::vector<std::uint64_t> bits(divide_up(regions, 64), ~std::uint64_t{0});
     if (regions % 64 != 0) bits.back() = (std::uint64_t{1} << (regions % 64)) - 1;
     return bits;
-}
-
-// The bitmap as it must be on disk before a superblock first names the group.
-Status write_bitmap(io::BlockingDrive& drive, const Uuid& group,
-                    std::span<const std::uint64_t> bits) {
-    const std::span<const std::byte> all = std::as_bytes(bits);
-    constexpr std::size_t kBytesPerPage = format::kBitmapMapBytes;
-    const std::vector<std::byte> none(kBytesPerPage);
-    std::vector<std::byte> page_bits(kBytesPerPage);
-    std::vector<std::byte> page_bytes(format::kBitmapPageBytes);
-    for (std::uint32_t page = 0; page * kBytesPerPage < all.size(); ++page) {
-        const std::span<const std::byte> rest = all.subspan(page * kBytesPerPage);
-        std::fill(page_bits.begin(), page_bits.end(), std::byte{0});
-        std::copy_n(rest.begin(), std::min(rest.size(), kBytesPerPage), page_bits.begin());
-        format::encode(format::BitmapPageHeader{group, page, 1}, {page_bits, none}, page_bytes);
-        WARPRAID_TRY(drive.write(
-            format::kBitmapOffset + std::uint64_t{page} * format::kBitmapPageBytes, page_bytes));
-    }
-    return drive.flush();
 }
 
 Result<std::uint32_t> choose_block(const CreateGroup& command,
@@ -153,8 +133,7 @@ Status ServiceImpl::prepare_members(const format::GroupRecord& record,
         io::BlockingDrive& drive = *opened[index].drive;
         const Slot slot(static_cast<std::uint8_t>(index));
         Status status = store_.claim(drive, record, slot);
-        if (status.ok()) status = store_.prepare_member(drive, record, slot);
-        if (status.ok() && !dirty.empty()) status = write_bitmap(drive, record.uuid, dirty);
+        if (status.ok()) status = store_.prepare_member(drive, record, slot, dirty);
         if (status.ok()) continue;
         // What a drive held is given back only to one that is still marked.
         if (record.table == format::Table::kHeld) return status;

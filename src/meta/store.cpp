@@ -192,15 +192,24 @@ void add_bits(std::span<std::uint64_t> to, std::span<const std::byte> from) {
     }
 }
 
-Status write_empty_bitmap(io::BlockingDrive& drive, const format::GroupRecord& record) {
+/// The pages as they must be on disk before a superblock first names the group: `dirty` (none when
+/// empty), and nothing missed.
+Status write_bitmap(io::BlockingDrive& drive, const format::GroupRecord& record,
+                    std::span<const std::uint64_t> dirty) {
     const std::vector<std::byte> none(format::kBitmapMapBytes);
+    std::vector<std::byte> map(format::kBitmapMapBytes);
     std::vector<std::byte> bytes(format::kBitmapPageBytes);
     const auto layout = geometry::Layout::make(record.shape);
     WARPRAID_ASSERT(layout.ok());
     const std::uint64_t regions = divide_up(layout->stripes(), record.region_stripes);
     WARPRAID_ASSERT(regions <= limits::kRegionsMax);
+    std::span<const std::byte> rest = std::as_bytes(dirty);
     for (std::uint32_t page = 0; page < pages_for(static_cast<std::uint32_t>(regions)); ++page) {
-        format::encode({.group = record.uuid, .page = page, .sequence = 0}, {none, none}, bytes);
+        const std::span<const std::byte> part = rest.first(std::min(rest.size(), map.size()));
+        rest = rest.subspan(part.size());
+        std::ranges::fill(map, std::byte{0});
+        std::ranges::copy(part, map.begin());
+        format::encode({.group = record.uuid, .page = page, .sequence = 0}, {map, none}, bytes);
         WARPRAID_TRY(drive.write(format::kBitmapOffset + page * format::kBitmapPageBytes, bytes));
     }
     return success();
@@ -235,11 +244,11 @@ Status Store::claim(io::BlockingDrive& drive, const format::GroupRecord& record,
     return drive.flush();
 }
 
-Status Store::prepare_member(io::BlockingDrive& drive, const format::GroupRecord& record,
-                             Slot slot) {
+Status Store::prepare_member(io::BlockingDrive& drive, const format::GroupRecord& record, Slot slot,
+                             std::span<const std::uint64_t> dirty) {
     WARPRAID_TRY(clear_reserves(drive));
     WARPRAID_TRY(drive.write(format::kProtectiveMdOffset, encode_protection(record, slot)));
-    WARPRAID_TRY(write_empty_bitmap(drive, record));
+    WARPRAID_TRY(write_bitmap(drive, record, dirty));
     return drive.flush();
 }
 

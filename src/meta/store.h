@@ -53,17 +53,19 @@ class Store {
     /// every scan the drive is of no group.
     Status claim(io::BlockingDrive& drive, const format::GroupRecord& record, Slot slot);
     /// What a drive needs once, before the first commit with it: the reserved areas are cleared of
-    /// what others left there, and get the protective MD superblock and an empty bitmap. A
-    /// superblock of ours stays until the commit replaces it.
-    Status prepare_member(io::BlockingDrive& drive, const format::GroupRecord& record, Slot slot);
+    /// what others left there, and get the protective MD superblock and a bitmap in which only
+    /// `dirty` regions (bits, LSB first) are set. A superblock of ours stays until the commit
+    /// replaces it.
+    Status prepare_member(io::BlockingDrive& drive, const format::GroupRecord& record, Slot slot,
+                          std::span<const std::uint64_t> dirty = {});
     /// Clears and protects like prepare_member(), then writes both copies.
     Status write_spare(io::BlockingDrive& drive, const format::SpareRecord& spare);
     /// Zeroes everything of ours: the drive is blank to every scan.
     Status clear(io::BlockingDrive& drive);
 
-    /// The union of the bitmaps of `drives`. Bits are durable on every member in sync,
-    /// so a page that one of those holds is believed though another's is torn; a page that no
-    /// member in sync holds counts as all dirty.
+    /// The union of the bitmaps of `drives`. Bits are durable on every member in sync, so a page
+    /// that one of those holds is believed though another's is torn; a page that no member in sync
+    /// holds counts as all dirty.
     Result<format::BitmapContent> read_bitmap(const format::GroupRecord& record,
                                               std::uint32_t regions,
                                               std::span<const MemberDrive> drives);
