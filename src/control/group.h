@@ -92,7 +92,7 @@ class Group {
     bool failed() const { return view_.failed; }
     const std::string& failure() const { return failure_; }
     /// Its last commit that is on all members which were live then.
-    const meta::KnownState& committed() const { return committed_; }
+    meta::KnownState committed() const;
     /// Every loss behind the failure was a drive that vanished, so its return may cure it.
     bool failed_by_absence() const { return failed() && failed_by_absence_; }
     const MemberStatus& member_status(Slot slot) const { return members_[slot.get()].status; }
@@ -181,7 +181,6 @@ class Group {
     Status record_change();
     std::vector<meta::MemberDrive> live_drives() const;
     std::uint32_t slots_not_in_sync() const;
-    void note_committed();
     bool must_record_missed() const;
     bool has_member_to_leave() const;
     bool is_rebuilding() const;
@@ -223,7 +222,8 @@ class Group {
     std::vector<Slot> rebound_;  // slots whose new drive the engine has not got yet
     array::View view_;
     std::string failure_;
-    meta::KnownState committed_;
+    Generation committed_generation_;
+    std::uint32_t committed_in_sync_ = 0;  // slots
     bool failed_by_absence_ = false;
 
     // Used on the shard only, but for construction and destruction.

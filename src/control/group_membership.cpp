@@ -26,7 +26,8 @@ bool Group::commit() {
     while (!failed()) {
         const meta::CommitOutcome outcome = store_.commit(record_, live_drives());
         if (outcome.ok()) {
-            note_committed();
+            committed_generation_ = record_.generation;
+            committed_in_sync_ = ~slots_not_in_sync();
             return true;
         }
         // Those that are gone first: they may leave the others as last copies.
@@ -39,14 +40,15 @@ bool Group::commit() {
     return false;
 }
 
-void Group::note_committed() {
-    committed_.generation = record_.generation;
-    committed_.drives.clear();
-    for (const format::Member& member : record_.members) {
-        if (member.state != MemberState::kInSync) continue;
-        committed_.drives += committed_.drives.empty() ? "" : ", ";
-        committed_.drives += fmt::format("drive {} ({})", member.serial, member.path);
+meta::KnownState Group::committed() const {
+    meta::KnownState known{committed_generation_, {}};
+    for (std::uint32_t index = 0; index < layout_.members(); ++index) {
+        if ((committed_in_sync_ >> index & 1) == 0) continue;
+        const format::Member& member = record_.members[index];
+        known.drives += known.drives.empty() ? "" : ", ";
+        known.drives += fmt::format("drive {} ({})", member.serial, member.path);
     }
+    return known;
 }
 
 // Takes a live member out of the record, not yet committed. False when the group cannot go on
