@@ -9,6 +9,12 @@ namespace {
 using format::MemberState;
 using geometry::Level;
 
+/// Somebody else's file system; both superblocks are as they were.
+void put_ext4_magic(TestDrive& drive) {
+    io::ram_bytes(*drive.store)[1024 + 56] = std::byte{0x53};
+    io::ram_bytes(*drive.store)[1024 + 57] = std::byte{0xef};
+}
+
 TEST(Return, ADriveThatWasAwayCatchesUpOnlyWhatItMissed) {
     World world;
     world.add_drives(4);
@@ -65,9 +71,7 @@ TEST(Return, ADriveThatSomebodyElseUsedMeanwhileIsLeftAlone) {
     ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
     {
         const auto paused = ServiceTestAccess::pause(world.service());
-        // The magic of ext4; both superblocks are as they were.
-        io::ram_bytes(*drive.store)[1024 + 56] = std::byte{0x53};
-        io::ram_bytes(*drive.store)[1024 + 57] = std::byte{0xef};
+        put_ext4_magic(drive);
         drive.gone = false;
     }
     const std::vector<std::byte> before = world.provider.bytes_of("d1");
@@ -156,24 +160,31 @@ TEST(Return, AGroupThatLostTooMuchFailsAndStartsWhenTheLastLostDriveIsBack) {
     EXPECT_TRUE(world.holds_pattern(2 * kMiB, 7 * kMiB, 2));
 }
 
-// They agree with each other, and are the majority of all that they know of.
-TEST(Return, AFailedGroupDoesNotStartFromDrivesThatLeftBefore) {
-    World world;
-    world.add_drives(3);
-    world.make_group(Level::kRaid1, 3);
+/// A mirror that held pattern 1 when all members but the last left at once; that one went on alone
+/// with pattern 2, and then was gone too.
+void lose_one_that_went_on_alone(World& world, std::uint32_t members) {
+    world.add_drives(members);
+    world.make_group(Level::kRaid1, members);
     ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
     ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 1).ok());
+    const auto lose = [&](std::uint32_t index) {
+        world.provider.drive("d" + std::to_string(index)).gone = true;
+    };
     {
         const auto paused = ServiceTestAccess::pause(world.service());
-        world.provider.drive("d0").gone = true;
-        world.provider.drive("d1").gone = true;
+        for (std::uint32_t index = 0; index + 1 < members; ++index) lose(index);
     }
     ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 2).ok());
     ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
-    world.provider.drive("d2").gone = true;
+    lose(members - 1);
     EXPECT_FALSE(world.write_pattern(kMiB, 8 * kMiB, 3).ok());
     ASSERT_TRUE(world.wait_for_state(GroupState::kFailed));
+}
 
+// They agree with each other, and are the majority of all that they know of.
+TEST(Return, AFailedGroupDoesNotStartFromDrivesThatLeftBefore) {
+    World world;
+    ASSERT_NO_FATAL_FAILURE(lose_one_that_went_on_alone(world, 3));
     world.provider.drive("d0").gone = false;
     world.provider.drive("d1").gone = false;
     for (int i = 0; i < 2; ++i) {
@@ -191,16 +202,7 @@ TEST(Return, AFailedGroupDoesNotStartFromDrivesThatLeftBefore) {
 
 TEST(Return, AFailedGroupStartsFromDrivesThatLeftBeforeWithForce) {
     World world;
-    world.add_drives(2);
-    world.make_group(Level::kRaid1, 2);
-    ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
-    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 1).ok());
-    world.provider.drive("d0").gone = true;
-    ASSERT_TRUE(world.write_pattern(kMiB, 8 * kMiB, 2).ok());
-    ASSERT_TRUE(world.wait_for_state(GroupState::kDegraded));
-    world.provider.drive("d1").gone = true;
-    EXPECT_FALSE(world.write_pattern(kMiB, 8 * kMiB, 3).ok());
-    ASSERT_TRUE(world.wait_for_state(GroupState::kFailed));
+    ASSERT_NO_FATAL_FAILURE(lose_one_that_went_on_alone(world, 2));
     world.provider.drive("d0").gone = false;
     AssembleOptions force;
     force.force = true;
@@ -445,8 +447,7 @@ TEST(Spares, OneThatSomebodyElseUsedMeanwhileIsLeftAlone) {
     ASSERT_TRUE(world.wait_for_state(GroupState::kOptimal));
     ASSERT_TRUE(world.service().create_spare({{"d4"}, "", false}).ok());
     world.stop();
-    io::ram_bytes(*world.provider.drive("d4").store)[1024 + 56] = std::byte{0x53};  // ext4's magic
-    io::ram_bytes(*world.provider.drive("d4").store)[1024 + 57] = std::byte{0xef};
+    put_ext4_magic(world.provider.drive("d4"));
     const std::vector<std::byte> before = world.provider.bytes_of("d4");
     world.provider.drive("d2").gone = true;
     world.start();

@@ -209,6 +209,11 @@ void ServiceImpl::report(Severity severity, const std::string& kind, const std::
     events_.add({severity, kind, group, volume, serial, text});
 }
 
+void ServiceImpl::warn_once(const std::string& kind, const std::string& text,
+                            const std::string& group, const std::string& serial) {
+    if (said_.insert(text).second) report(Severity::kWarning, kind, text, group, serial);
+}
+
 SavedGroup& ServiceImpl::saved_group(const std::string& uuid) {
     for (SavedGroup& saved : saved_groups_) {
         if (saved.uuid == uuid) return saved;

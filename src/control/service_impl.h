@@ -152,6 +152,9 @@ class ServiceImpl final : public Service {
     void report(Severity severity, const std::string& kind, const std::string& text,
                 const std::string& group = {}, const std::string& serial = {},
                 const std::string& volume = {});
+    /// Unless the same text was told before.
+    void warn_once(const std::string& kind, const std::string& text, const std::string& group = {},
+                   const std::string& serial = {});
     Result<Running*> find_group(const std::string& name);
     /// Null when no group that was found and not started is called that.
     const Offline* find_offline(const std::string& name) const;

@@ -24,20 +24,16 @@ void ServiceImpl::adopt_spares(std::span<const ScanEntry> entries) {
         if (record == nullptr) continue;
         // It would be overwritten when it is needed.
         if (entry.has_signature) {
-            const std::string text = fmt::format(
-                "{} was a spare and holds {} now: it is left alone; if that is not needed, make it "
-                "a spare again with 'create spare --force'",
-                drive_text(entry.drive.identity), entry.finding);
-            if (!said_.insert(text).second) continue;
-            report(Severity::kWarning, "spare-unusable", text, {}, entry.drive.identity.serial);
+            warn_once("spare-unusable",
+                      fmt::format("{} was a spare and holds {} now: it is left alone; if that is "
+                                  "not needed, make it a spare again with 'create spare --force'",
+                                  drive_text(entry.drive.identity), entry.finding),
+                      {}, entry.drive.identity.serial);
             continue;
         }
         auto drive = provider_.open(entry.drive.identity.path, io::OpenMode::kExclusive);
         if (!drive.ok()) {
-            if (said_.insert(drive.error().message).second) {
-                report(Severity::kWarning, "spare-unusable", drive.error().message, {},
-                       entry.drive.identity.serial);
-            }
+            warn_once("spare-unusable", drive.error().message, {}, entry.drive.identity.serial);
             continue;
         }
         const auto added = registry_.add(entry.drive.identity, entry.drive.limits);
@@ -83,12 +79,11 @@ void ServiceImpl::note_copy(const ScanEntry& entry, const MemberPlace& original)
 }
 
 void ServiceImpl::report_reused(const ScanEntry& entry, const std::string& group) {
-    std::string text = fmt::format(
-        "{} was a member of group {} and holds {} now: it is left alone; if that is not needed, "
-        "give it to the group with 'replace --force'",
-        drive_text(entry.drive.identity), group, entry.finding);
-    if (!said_.insert(text).second) return;
-    report(Severity::kWarning, "member-not-returned", text, group, entry.drive.identity.serial);
+    warn_once("member-not-returned",
+              fmt::format("{} was a member of group {} and holds {} now: it is left alone; if that "
+                          "is not needed, give it to the group with 'replace --force'",
+                          drive_text(entry.drive.identity), group, entry.finding),
+              group, entry.drive.identity.serial);
 }
 
 // Assembly knows which drives may return: it is asked with the live members as they are now and the
@@ -125,9 +120,8 @@ void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries
     for (const meta::Candidate& candidate : meta::assemble(found, options)) {
         if (candidate.group != record.uuid) continue;
         if (!candidate.assembly) {
-            if (candidate.problem && said_.insert(candidate.problem->message).second) {
-                report(Severity::kWarning, "member-not-returned", candidate.problem->message,
-                       running.name);
+            if (candidate.problem) {
+                warn_once("member-not-returned", candidate.problem->message, running.name);
             }
             continue;
         }
@@ -144,9 +138,9 @@ void ServiceImpl::take_back(Running& running, std::span<const ScanEntry> entries
                                     ? group.take_back(slot, std::move(drive).value(),
                                                       by_bitmap && member.by_bitmap && is_same)
                                     : Status(drive.error());
-                if (status.ok() || !said_.insert(status.error().message).second) continue;
-                report(Severity::kWarning, "member-not-returned", status.error().message,
-                       running.name, member.serial);
+                if (status.ok()) continue;
+                warn_once("member-not-returned", status.error().message, running.name,
+                          member.serial);
             }
         };
         return_all(candidate.assembly->returning, true);

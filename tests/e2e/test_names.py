@@ -11,6 +11,7 @@ import superblock
 import volume_table
 from daemon import Daemon
 from harness import MIB, check, equal, parametrize, wait_until
+from known_groups import globs
 
 SMALL = 72 * MIB
 
@@ -115,10 +116,6 @@ def files_of(case):
         if "/d/state" not in folder:
             found |= {os.path.join(folder, name) for name in names}
     return found | set(os.listdir("."))
-
-
-def globs(case):
-    return ["--drives", f"{case.directory}/*.img"]
 
 
 def read_back(uri, data, text):
